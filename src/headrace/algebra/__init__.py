@@ -1,0 +1,1 @@
+"""What a query means, with no Spark in it."""

@@ -1,0 +1,277 @@
+"""The engines that do the data work, and what each of them lacks.
+
+This is the one module that knows which engine is in use. All other data work is PySpark DataFrame and SQL calls that
+Spark Connect also offers. Three things here are not, each with its reason:
+
+- the embedded session is made with `SparkSession.builder.master`: somebody has to start the JVM;
+- the embedded session's SparkContext counts the jobs of a refresh: no Connect call tells their number;
+- Connect sessions are made from `pyspark.sql.connect` directly: the public builder would switch the whole process to
+  Connect, and a process may hold an embedded session and a remote one at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.errors import DefinitionError, EngineError
+
+#: What an engine may lack, and the sentence that tells the user so.
+CAPABILITIES: Mapping[str, str] = {
+    "structured_streaming": "Structured Streaming sources (FROM STREAMING) cannot be landed",
+    "job_counts": "the number of Spark jobs is not told; actions are counted instead",
+    "overflow_errors": "integer overflow wraps around instead of being an error",
+    "cache": "DataFrames cannot be cached",
+    "null_safe_cogroup": "cogrouped Arrow functions do not accept NULL keys",
+}
+
+#: Engine by engine, the capabilities it does not have.
+LACKS: Mapping[str, frozenset[str]] = {
+    "spark": frozenset(),
+    "connect": frozenset({"job_counts", "structured_streaming"}),
+    "sail": frozenset({"structured_streaming", "job_counts", "overflow_errors", "cache", "null_safe_cogroup"}),
+}
+
+_lock = threading.Lock()
+_sail_server: Any = None
+
+
+@dataclass
+class Count:
+    """How many jobs ran while it was open."""
+
+    jobs: int = 0
+
+
+@dataclass
+class Engine:
+    """A PySpark session and the little we need of it, with errors in our own words."""
+
+    kind: str
+    spark: Any
+    owned: bool = False
+    _actions: Iterator[int] = field(default_factory=itertools.count, repr=False)
+    _done: int = 0
+
+    def has(self, capability: str) -> bool:
+        return capability not in LACKS[self.kind]
+
+    def need(self, capability: str) -> None:
+        """Raise unless the engine has `capability`."""
+        if not self.has(capability):
+            raise EngineError(
+                "ENGINE_LACKS",
+                f"On the engine {self.kind}, {CAPABILITIES[capability]}.",
+                hint="Apache Spark has it: connect(home, engine='spark').",
+            )
+
+    def sql(self, text: str, frames: Mapping[str, Any] | None = None) -> Any:
+        """A DataFrame for `text`, in which each name of `frames` stands for that DataFrame."""
+        escaped = text.replace("{", "{{").replace("}", "}}")
+        for name in frames or {}:
+            escaped = re.sub(rf"`?\b{re.escape(name)}\b`?", f"{{{name}}}", escaped)
+        with self.translated():
+            frame = self.spark.sql(escaped, **(frames or {})) if frames else self.spark.sql(text)
+            frame.schema  # noqa: B018 -- Connect checks a query only when its schema is asked for
+            return frame
+
+    def read(self, paths: Sequence[str], ddl: str) -> Any:
+        """The rows of Parquet files of a known schema."""
+        with self.translated():
+            if not paths:
+                return self.spark.createDataFrame([], ddl)
+            return self.spark.read.schema(ddl).parquet(*paths)
+
+    def frame(self, table: pa.Table) -> Any:
+        """A DataFrame of a small table."""
+        with self.translated():
+            if table.num_rows == 0:
+                from headrace.language.types import ddl_type
+
+                ddl = ", ".join(f"`{item.name}` {ddl_type(item.type)}" for item in table.schema)
+                return self.spark.createDataFrame([], ddl)
+            return self.spark.createDataFrame(table)
+
+    def arrow(self, frame: Any) -> pa.Table:
+        """All rows of a DataFrame that is known to be small."""
+        self._done += 1
+        with self.translated():
+            return frame.toArrow()
+
+    def write(self, frame: Any, path: str) -> None:
+        """Write a DataFrame as Parquet into a new folder."""
+        self._done += 1
+        with self.translated():
+            frame.write.mode("append").parquet(path)
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[Count]:
+        """Count the jobs that run inside: Spark's own where it tells, else our actions."""
+        count, before = Count(), self._done
+        if self.kind != "spark":
+            yield count
+            count.jobs = self._done - before
+            return
+        context = self.spark.sparkContext
+        group = f"headrace-{os.urandom(6).hex()}"
+        context.setJobGroup(group, "headrace")
+        try:
+            yield count
+        finally:
+            count.jobs = len(context.statusTracker().getJobIdsForGroup(group))
+            context.setLocalProperty("spark.jobGroup.id", None)
+
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """Give the engine's exceptions our class and one readable sentence."""
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except PySparkException as error:
+            raise EngineError(*_translate(error)) from error
+
+    def close(self) -> None:
+        """Let go of a session we opened to a remote server; the embedded engines live as long as the process."""
+        if self.owned and self.kind == "connect":
+            with contextlib.suppress(Exception):
+                self.spark.stop()
+
+
+def open_engine(spec: str = "spark", spark: Any = None) -> Engine:
+    """The engine for `spec`: ``spark``, ``sail`` or a Spark Connect address ``sc://host:port``.
+
+    A session given as `spark` is used as it is.
+    """
+    if spark is not None:
+        connect = type(spark).__module__.startswith("pyspark.sql.connect")
+        kind = ("sail" if spec == "sail" else "connect") if connect else "spark"
+        return Engine(kind, spark)
+    if spec == "spark":
+        return Engine("spark", _embedded())
+    if spec == "sail":
+        return Engine("sail", _sail())
+    if spec.startswith("sc://"):
+        return Engine("connect", _remote(spec), owned=True)
+    raise DefinitionError(
+        "UNKNOWN_ENGINE",
+        f"There is no engine called {spec!r}.",
+        hint="Use 'spark' (embedded, the default), 'sail', or a Spark Connect address such as 'sc://host:15002'.",
+    )
+
+
+def _embedded() -> Any:
+    from pyspark.sql import SparkSession
+
+    _find_java()
+    # Workers must run in our environment, whatever `python3` means on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    cores = os.cpu_count() or 2
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": f"{_driver_memory()}m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(max(2, cores)),
+        # Refreshes are small and many: adaptive execution would cut each into several jobs.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Listing a log's files must not start a job of its own.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.master("local[*]").appName("headrace")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # py4j raises plain exceptions when the JVM does not start
+        raise EngineError(
+            "SPARK_NOT_STARTED",
+            f"Apache Spark did not start: {str(error).splitlines()[0] if str(error) else type(error).__name__}.",
+            hint="Spark needs Java 17 or newer: apt-get install openjdk-17-jre-headless, or set JAVA_HOME.",
+        ) from error
+
+
+def _sail() -> Any:
+    global _sail_server  # the server stops when nobody holds it
+    os.environ.setdefault("RUST_LOG", "error")
+    try:
+        from pysail.spark import SparkConnectServer
+    except ImportError as error:
+        raise EngineError(
+            "SAIL_NOT_INSTALLED", "The engine sail is not installed.", hint="pip install 'headrace[sail]'"
+        ) from error
+    with _lock:
+        if _sail_server is None:
+            _sail_server = SparkConnectServer()
+            _sail_server.start(background=True)
+        _host, port = _sail_server.listening_address
+    session = _remote(f"sc://127.0.0.1:{port}")
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    return session
+
+
+def _remote(address: str) -> Any:
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    try:
+        session = ConnectSession.builder.remote(address).create()
+        session.version  # noqa: B018 -- the first call is what connects
+        return session
+    except Exception as error:  # grpc and PySpark raise several unrelated classes here
+        raise EngineError(
+            "CONNECT_FAILED",
+            f"No Spark Connect server answers at {address}.",
+            detail=str(error).splitlines()[0] if str(error) else None,
+            hint="Check the address, and that the server runs (port 15002 by default).",
+        ) from error
+
+
+def _find_java() -> None:
+    """Point JAVA_HOME at a Java of 17 or newer when the path has none."""
+    if os.environ.get("JAVA_HOME") or _java_version(shutil.which("java")) >= 17:
+        return
+    folder = "/usr/lib/jvm"
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if _java_version(f"{folder}/{name}/bin/java") >= 17:
+            os.environ["JAVA_HOME"] = f"{folder}/{name}"
+            return
+
+
+def _java_version(java: str | None) -> int:
+    if java is None or not os.access(java, os.X_OK):
+        return 0
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', told)
+    return int(found.group(1)) if found else 0
+
+
+def _driver_memory() -> int:
+    """Megabytes for the embedded JVM: a third of the machine, between 1 and 8 GB."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    return max(1024, min(8192, total // 3))
+
+
+def _translate(error: Any) -> tuple[str, str]:
+    text = str(error).strip()
+    # Spark appends the logical plan and a Java stack; the first paragraph is what helps.
+    first = re.split(r"\n\s*(?:;|\n|'?[A-Z][A-Za-z]+ |JVM stacktrace|== SQL)", text)[0].strip()
+    condition = None
+    with contextlib.suppress(Exception):
+        condition = error.getCondition()
+    return condition or "QUERY_FAILED", first.rstrip(";") or type(error).__name__

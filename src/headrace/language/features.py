@@ -1,0 +1,31 @@
+"""The constructs that parse but do not run yet, found in a query by their node classes."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headrace.language import nodes
+
+_NAMES: tuple[tuple[type[exp.Expr], str], ...] = (
+    (nodes.StreamWindow, "window in FROM"),
+    (nodes.Sync, "SYNC"),
+    (nodes.PartReference, "part reference"),
+    (nodes.Pattern, "PATTERN"),
+    (exp.MatchRecognize, "MATCH_RECOGNIZE"),
+    *((kind, kind.spelling) for kind in nodes.RELATION_TO_STREAM.values()),
+    (nodes.Now, "Now"),
+)
+
+
+def find_features(tree: exp.Expr) -> tuple[str, ...]:
+    """Names of such constructs, each once, in a fixed order."""
+    found: list[str] = []
+    for kind, name in _NAMES:
+        if tree.find(kind) is not None:
+            found.append(name)
+    for window in tree.find_all(nodes.SlidingWindow):
+        name = "SLIDE in OVER" if window.args.get("slide") else "ACTIVE EXPIRATION in OVER"
+        if name not in found:
+            found.append(name)
+    # `RANGE 5 SECONDS PRECEDING` without a slide is plain Spark but for the spelling of its length.
+    return tuple(found)

@@ -1,0 +1,202 @@
+"""What the rows in storage mean: from an object's log to its relation, and to its tagged tuples.
+
+Four kinds of log. All but ``state`` carry `__t`, the time a change takes effect, in microseconds.
+
+========  ==========================  ================================================================
+kind      further columns             a row means
+========  ==========================  ================================================================
+append    `__seq`                     one row added
+upsert    `__seq`, `__op`             `+`: the key now has this row; `-`: the key is gone
+signed    `__w`                       the row's weight changes by `__w`
+state     (none, not even `__t`)      the relation is exactly these rows
+========  ==========================  ================================================================
+
+An upsert log is tagged when it is read, not when it lands: `u` and `+` follow from the order of a key's rows in time.
+So landing needs no look-up, late rows fall into their place, and no batching of arrivals can be seen in the result.
+`__seq` orders the rows of one time by arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from headrace.engine import Engine
+from headrace.storage.files import Files
+from headrace.storage.records import Field, Object, Part
+from headrace.storage.writer import MICROS
+
+TS = Field("TS", "TIMESTAMP")
+PART_TIMESTAMP = "PART_TIMESTAMP"
+
+_EXTRA = {
+    "append": (Field("__t", "BIGINT"), Field("__seq", "BIGINT")),
+    "upsert": (Field("__t", "BIGINT"), Field("__seq", "BIGINT"), Field("__op", "STRING")),
+    "signed": (Field("__t", "BIGINT"), Field("__w", "BIGINT")),
+    "state": (),
+}
+
+
+def quoted(name: str) -> str:
+    """An identifier in Spark SQL."""
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(quoted(name) for name in names)
+
+
+def ddl(fields: Iterable[Field]) -> str:
+    return ", ".join(f"{quoted(field.name)} {field.type}" for field in fields)
+
+
+def log_fields(item: Object) -> tuple[Field, ...]:
+    """The columns of an object's files."""
+    return item.columns + _EXTRA[item.log]
+
+
+def relation_fields(item: Object) -> tuple[Field, ...]:
+    """The columns a query sees."""
+    return item.columns + ((TS,) if item.option("exposes_ts") else ())
+
+
+def tag_names(item: Object) -> tuple[str, str]:
+    """What the tag and the time of a tagged tuple are called: `op` and `ts`, unless the row has such columns itself."""
+    taken = {name.lower() for name in item.names}
+    return ("__op" if "op" in taken else "op"), ("__ts" if "ts" in taken else "ts")
+
+
+class Logs:
+    """Reads logs of one home on one engine."""
+
+    def __init__(self, engine: Engine, files: Files) -> None:
+        self.engine = engine
+        self.files = files
+
+    def rows(self, item: Object, parts: Sequence[Part], upto: int | None, since: int | None = None) -> Any:
+        """The log's rows with `since` < `__t` <= `upto`, as they are stored."""
+        wanted = [part for part in parts if _touches(part, upto, since)]
+        paths = [self.files.spark_path(path) for part in wanted for path in part.files]
+        frame = self.engine.read(paths, ddl(log_fields(item)))
+        bounds = []
+        if upto is not None and any(part.newest is not None and part.newest > upto for part in wanted):
+            bounds.append(f"__t <= {upto}")
+        if since is not None and any(part.oldest is not None and part.oldest <= since for part in wanted):
+            bounds.append(f"__t > {since}")
+        return frame.where(" AND ".join(bounds)) if bounds else frame
+
+    def relation(
+        self,
+        item: Object,
+        parts: Sequence[Part],
+        upto: int | None,
+        *,
+        forgotten_before: int | None = None,
+        extra: Sequence[str] = (),
+    ) -> Any:
+        """The relation at time `upto` (None: all that is stored).
+
+        `extra` asks for columns that a star would not show: ``__t``, the time of a row's birth, and ``PART_TIMESTAMP``.
+        """
+        since = None if forgotten_before is None else forgotten_before - 1
+        log = self.rows(item, parts, upto, since)
+        inserts_only = all(part.inserts_only for part in parts)
+        if item.log == "state":
+            return log
+        shown = listed(item.names)
+        if item.option("exposes_ts"):
+            shown += ", timestamp_micros(__t) AS TS"
+        for column in extra:
+            shown += f", {_extra_column(item, column)}"
+        if item.log == "append" or (item.log == "signed" and inserts_only):
+            return self.engine.sql(f"SELECT {shown} FROM log_rows", {"log_rows": log})
+        if item.log == "upsert":
+            return self.engine.sql(_latest_of_each_key(item, shown), {"log_rows": log})
+        return self.engine.sql(_rows_of_positive_weight(item, shown), {"log_rows": log})
+
+    def changes(self, item: Object, parts: Sequence[Part], upto: int | None, since: int | None = None) -> Any:
+        """The tagged tuples: `op`, the row, `ts`; in the order of time."""
+        if item.log == "upsert":
+            # Whether a tuple is `u` depends on what came before, so the whole log is read and cut afterwards.
+            text, log = _tags_of_upserts(item, since), self.rows(item, parts, upto)
+        else:
+            text = _tags_of_appends(item) if item.log == "append" else tags_of_signed_rows(item)
+            log = self.rows(item, parts, upto, since)
+        return self.engine.sql(text, {"log_rows": log})
+
+
+def _touches(part: Part, upto: int | None, since: int | None) -> bool:
+    if upto is not None and part.oldest is not None and part.oldest > upto:
+        return False
+    return not (since is not None and part.newest is not None and part.newest <= since)
+
+
+def _extra_column(item: Object, column: str) -> str:
+    if column == PART_TIMESTAMP:
+        length = (item.partition_length or 1) * MICROS
+        return f"timestamp_micros(CAST(floor(__t / {length}) AS BIGINT) * {length}) AS {PART_TIMESTAMP}"
+    return column
+
+
+def _latest_of_each_key(item: Object, shown: str) -> str:
+    key = listed(item.key or ())
+    stored = listed([*item.names, "__t", "__op"])
+    return (
+        f"SELECT {shown} FROM (SELECT newest.* FROM (SELECT max_by(struct({stored}), struct(__t, __seq)) AS newest"
+        f" FROM log_rows GROUP BY {key})) WHERE __op = '+'"
+    )
+
+
+def _rows_of_positive_weight(item: Object, shown: str) -> str:
+    columns = listed(item.names)
+    return (
+        f"SELECT {shown} FROM (SELECT *, explode(sequence(CAST(1 AS BIGINT), __n)) AS __i FROM"
+        f" (SELECT {columns}, max(CASE WHEN __w > 0 THEN __t END) AS __t, sum(__w) AS __n FROM log_rows"
+        f" GROUP BY {columns}) WHERE __n > 0)"
+    )
+
+
+def _tags_of_appends(item: Object) -> str:
+    op, ts = tag_names(item)
+    return f"SELECT '+' AS {op}, {listed(item.names)}, timestamp_micros(__t) AS {ts} FROM log_rows ORDER BY __t, __seq"
+
+
+def _tags_of_upserts(item: Object, since: int | None) -> str:
+    key = item.key or ()
+    columns = ", ".join(
+        quoted(name) if name in key else f"CASE WHEN __op = '+' THEN {quoted(name)} END AS {quoted(name)}"
+        for name in item.names
+    )
+    op, ts = tag_names(item)
+    after = "" if since is None else f" AND __t > {since}"
+    return (
+        f"SELECT CASE WHEN __op = '-' THEN '-' WHEN __before = '+' THEN 'u' ELSE '+' END AS {op}, {columns},"
+        f" timestamp_micros(__t) AS {ts} FROM (SELECT *, lag(__op) OVER (PARTITION BY {listed(key)} ORDER BY __t)"
+        f" AS __before FROM (SELECT *, row_number() OVER (PARTITION BY {listed([*key, '__t'])} ORDER BY __seq DESC)"
+        f" AS __rank FROM log_rows) WHERE __rank = 1)"
+        f" WHERE (__op = '+' OR __before = '+'){after} ORDER BY __t, __seq"
+    )
+
+
+def tags_of_signed_rows(item: Object) -> str:
+    """SQL over `log_rows` for the tagged tuples of signed rows: `u` where a key loses a row and gains one."""
+    names = listed(item.names)
+    op, ts = tag_names(item)
+    net = f"SELECT {names}, __t, sum(__w) AS __n FROM log_rows GROUP BY {names}, __t HAVING sum(__w) <> 0"
+    if item.key is None:
+        return (
+            f"SELECT CASE WHEN __n > 0 THEN '+' ELSE '-' END AS {op}, {names}, timestamp_micros(__t) AS {ts} FROM"
+            f" (SELECT *, explode(sequence(CAST(1 AS BIGINT), abs(__n))) AS __i FROM ({net})) ORDER BY __t, __n"
+        )
+    columns = ", ".join(
+        quoted(name) if name in item.key else f"CASE WHEN __n > 0 THEN {quoted(name)} END AS {quoted(name)}"
+        for name in item.names
+    )
+    group = f"OVER (PARTITION BY {listed([*item.key, '__t'])})"
+    return (
+        f"SELECT CASE WHEN __n < 0 THEN '-' WHEN __least < 0 THEN 'u' ELSE '+' END AS {op}, {columns},"
+        f" timestamp_micros(__t) AS {ts} FROM (SELECT *, explode(sequence(CAST(1 AS BIGINT), abs(__n))) AS __i FROM"
+        f" (SELECT *, min(__n) {group} AS __least, max(__n) {group} AS __most FROM ({net})))"
+        f" WHERE __n > 0 OR __most < 0 ORDER BY __t, __n"
+    )

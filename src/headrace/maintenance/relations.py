@@ -1,0 +1,112 @@
+"""Queries over the home's objects at a point in time: the recompute path, which is also every test's oracle.
+
+A query is evaluated by giving Spark one DataFrame for each relation it mentions, each as of the wanted time. A view
+whose rows are kept as a plain state knows only its newest content; at an earlier time its own query is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headrace.errors import DefinitionError, StorageError
+from headrace.language import Query, RelationRef
+from headrace.maintenance.logs import PART_TIMESTAMP, Logs
+from headrace.storage.records import Object, Part, RefreshRecord
+
+
+class Source(Protocol):
+    """Where objects and their parts are looked up: a committed snapshot, or a transaction on top of one."""
+
+    def find(self, name: str, *kinds: str) -> Object: ...
+
+    def parts(self, item: Object) -> Sequence[Part]: ...
+
+    def needs(self, item: Object) -> list[Object]: ...
+
+    def last_refresh(self, item: Object) -> RefreshRecord | None: ...
+
+
+@dataclass(frozen=True)
+class Relations:
+    """Relations of one home at one snapshot.
+
+    `reach` tells how far an object may be read, `forgotten` before which time its rows are gone, `query_of` a view's
+    query, and `earlier` gives the same for an earlier snapshot.
+    """
+
+    logs: Logs
+    source: Source
+    reach: Callable[[Object, Sequence[Part]], int | None]
+    forgotten: Callable[[Object, Sequence[Part], int | None], int | None]
+    query_of: Callable[[Object], Query]
+    earlier: Callable[[int], Relations]
+    changes_of: Callable[[Relations, Object, int | None, int | None], Any]
+
+    def at(self, item: Object, time: int | None, extra: Sequence[str] = ()) -> Any:
+        """The relation of `item` at `time`; None means now."""
+        parts = self.source.parts(item)
+        if item.kind == "source":
+            raise DefinitionError(
+                "SOURCE_IS_RAW",
+                f"{item.name} is a raw source and cannot be queried.",
+                hint=f"Make a stream of it and query that: CREATE STREAM s OVER {item.name} KEY NULL.",
+            )
+        if item.log == "state":
+            if extra:
+                raise DefinitionError("NO_PARTS", _no_parts(item))
+            refresh = self.source.last_refresh(item)
+            if time is not None and refresh is not None and refresh.point is not None and time < refresh.point:
+                return self.evaluate(self.query_of(item), time).toDF(*item.names)
+            return self.logs.relation(item, parts, None)
+        if PART_TIMESTAMP in extra and item.partition_length is None:
+            raise DefinitionError("NO_PARTS", _no_parts(item))
+        upto = least(time, self.reach(item, parts))
+        forgotten = self.forgotten(item, parts, upto)
+        return self.logs.relation(item, parts, upto, forgotten_before=forgotten, extra=extra)
+
+    def evaluate(self, query: Query, time: int | None = None) -> Any:
+        """The query's result over all its relations at `time`."""
+        references = query.relations()
+        names = [f"relation_{number}" for number in range(len(references))]
+        frames = {name: self._referred(ref, time) for name, ref in zip(names, references, strict=True)}
+        return self.logs.engine.sql(query.to_spark(names), frames)
+
+    def _referred(self, ref: RelationRef, time: int | None) -> Any:
+        if ref.as_of is None:
+            return self._named(ref, time)
+        if ref.as_of.snapshot is not None:
+            return self.earlier(ref.as_of.snapshot)._named(ref, None)
+        return self._named(ref, ref.as_of.time)
+
+    def _named(self, ref: RelationRef, time: int | None) -> Any:
+        item = self.source.find(ref.name)
+        if ref.kind == "changes":
+            return self.changes_of(self, item, None, time)
+        if time is not None:
+            self._check_kept(item, time)
+        return self.at(item, time, (PART_TIMESTAMP,) if ref.part_timestamp else ())
+
+    def _check_kept(self, item: Object, time: int) -> None:
+        """A time whose rows RETAIN has already dropped cannot be asked for."""
+        if item.option("retain") is None:
+            return
+        parts = self.source.parts(item)
+        forgotten = self.forgotten(item, parts, self.reach(item, parts))
+        if forgotten is not None and time < forgotten:
+            raise StorageError(
+                "TIME_FORGOTTEN",
+                f"{item.name} keeps no rows as old as {time / 1_000_000:g} s; the oldest kept are of "
+                f"{forgotten / 1_000_000:g} s.",
+                hint=f"ALTER {item.kind.upper()} {item.name} SET (retain = ...) keeps more from now on.",
+            )
+
+
+def least(*times: int | None) -> int | None:
+    """The least of the times that are given."""
+    return min((time for time in times if time is not None), default=None)
+
+
+def _no_parts(item: Object) -> str:
+    return f"{item.name} has no temporal parts, so it has no PART_TIMESTAMP. Declare it with PARTITION LENGTH n."

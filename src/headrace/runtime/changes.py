@@ -1,0 +1,80 @@
+"""The tagged stream of any object: stored where it is kept, worked out from its inputs' logs where it is not.
+
+A view that keeps only its state has its change stream computed when somebody asks, at every point of its life. So
+CHANGES is the same for every view, and the same for any batching of what arrived.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.algebra.keys import infer_key
+from headrace.errors import DefinitionError, StorageError
+from headrace.language import Query
+from headrace.maintenance.differentiate import changes_at
+from headrace.maintenance.logs import ddl, log_fields, tags_of_signed_rows
+from headrace.maintenance.points import base_logs, points_between
+from headrace.maintenance.relations import Relations, least
+from headrace.storage.records import Field, Object
+
+
+def tagged(relations: Relations, item: Object, since: int | None, upto: int | None) -> Any:
+    """`op`, the row and `ts` of every change after `since` and up to `upto`, in the order of time."""
+    if item.kind == "source":
+        raise DefinitionError(
+            "SOURCE_IS_RAW",
+            f"{item.name} is a raw source: it has no tagged stream of its own.",
+            hint=f"CREATE STREAM s OVER {item.name} KEY NULL, then SELECT * FROM CHANGES(s).",
+        )
+    if item.log == "state":
+        return _worked_out(relations, item, since, upto)
+    parts = relations.source.parts(item)
+    return relations.logs.changes(item, parts, least(upto, relations.reach(item, parts)), since)
+
+
+def tagged_query(relations: Relations, query: Query) -> Any:
+    """The tagged stream of a query that is asked once: SELECT STREAMED."""
+    frame = relations.evaluate(query)
+    columns = tuple(Field(item.name, item.dataType.simpleString().upper()) for item in frame.schema.fields)
+    items = [relations.source.find(ref.name) for ref in query.relations()]
+    key = infer_key(query, [item.key for item in items], [column.name for column in columns])
+    logs = base_logs(relations, items)
+    pretend = Object(0, "query", "view", "signed", "", columns, key)
+    points = points_between(relations, logs, None, None, None)
+    return _tags(relations, pretend, changes_at(relations, pretend, query, points, None))
+
+
+def _worked_out(relations: Relations, view: Object, since: int | None, upto: int | None) -> Any:
+    refresh = relations.source.last_refresh(view)
+    if refresh is None:
+        return _tags(relations, view, None)
+    seen = _as_refreshed(relations, refresh.snapshot_id)
+    query = relations.query_of(view)
+    born, every = view.option("born"), view.option("every")
+    end = least(upto, refresh.point)
+    start = since + 1 if since is not None and (born is None or since >= born) else born
+    points = points_between(seen, base_logs(seen, seen.source.needs(view)), start, end, every)
+    previous = None
+    if start is not None and start != born:
+        previous = seen.evaluate(query, start - 1)
+    elif born is not None and born not in points and (end is None or born <= end):
+        points = [born, *points]
+    return _tags(relations, view, changes_at(seen, view, query, points, previous))
+
+
+def _tags(relations: Relations, view: Object, signed: pa.Table | None) -> Any:
+    signed_view = replace(view, log="signed")
+    engine = relations.logs.engine
+    rows = engine.read([], ddl(log_fields(signed_view))) if signed is None else engine.frame(signed)
+    return engine.sql(tags_of_signed_rows(signed_view), {"log_rows": rows})
+
+
+def _as_refreshed(relations: Relations, snapshot: int) -> Relations:
+    """The inputs as the view's last refresh saw them, if that snapshot is still kept."""
+    try:
+        return relations.earlier(snapshot)
+    except StorageError:
+        return relations

@@ -1,0 +1,207 @@
+"""One parsed statement to its effect: a function for each class of statement, and a loud default for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headrace.errors import NotYetMaintained
+from headrace.language import (
+    AdvanceClock,
+    Alter,
+    CreateStream,
+    CreateTable,
+    CreateView,
+    Delete,
+    Describe,
+    Drop,
+    Explain,
+    Insert,
+    Merge,
+    Refresh,
+    RegisterSource,
+    Select,
+    Show,
+    Statement,
+    Update,
+    format_time,
+)
+from headrace.runtime import status
+from headrace.runtime.changes import tagged_query
+from headrace.runtime.definitions import alter, create_stream, create_table, drop, fields_of, register_source
+from headrace.runtime.home import Home
+from headrace.runtime.info import Info
+from headrace.runtime.ingest import Listeners, listener_of
+from headrace.runtime.merge import merge
+from headrace.runtime.mutations import delete, insert, put, update
+from headrace.runtime.refreshing import advance, refresh
+from headrace.runtime.views import create_view, result_fields
+from headrace.storage.records import Object
+from headrace.storage.transactions import Transaction
+
+
+def execute(home: Home, listeners: Listeners, statement: Statement) -> Any:
+    """Run a statement: a DataFrame for a query, an `Info` for anything else."""
+    for kind, run in _RUN.items():
+        if isinstance(statement, kind):
+            return run(home, listeners, statement)
+    raise NotYetMaintained(statement.name_of_statement, place=statement.place)
+
+
+def _select(home: Home, _listeners: Listeners, statement: Select) -> Any:
+    features = statement.query.features()
+    if features:
+        raise NotYetMaintained(features[0], place=statement.query.place)
+    relations = home.relations()
+    if statement.query.output == "STREAMED":
+        return tagged_query(relations, statement.query)
+    return relations.evaluate(statement.query)
+
+
+def _register(home: Home, _listeners: Listeners, statement: RegisterSource) -> Info:
+    with home.transaction(statement.name_of_statement) as transaction:
+        source = register_source(transaction, statement)
+    return _made(statement, f"Registered source {source.name}.")
+
+
+def _stream(home: Home, listeners: Listeners, statement: CreateStream) -> Info:
+    if statement.if_not_exists and home.snapshot().get(statement.name) is not None:
+        return _made(statement, f"Stream {statement.name} was there already.")
+    if statement.query is not None:
+        return _view(home, listeners, statement)
+    with home.transaction(statement.name_of_statement) as transaction:
+        stream, source = create_stream(transaction, statement)
+        # The port is opened before the commit: if that fails, nothing is declared.
+        listener = None
+        if source is not None and source.option("connector") == "PORT" and listeners.get(source) is None:
+            listener = listener_of(source).start()
+    if listener is not None and source is not None:
+        listeners.adopt(source, listener)
+    return _made(statement, f"Created stream {stream.name}.")
+
+
+def _table(home: Home, _listeners: Listeners, statement: CreateTable) -> Info:
+    if statement.if_not_exists and home.snapshot().get(statement.name) is not None:
+        return _made(statement, f"Table {statement.name} was there already.")
+    with home.transaction(statement.name_of_statement) as transaction:
+        if statement.query is None:
+            table = create_table(transaction, statement, fields_of(statement.columns))
+        else:
+            table = _table_of_query(home, transaction, statement)
+    return _made(statement, f"Created table {table.name}.")
+
+
+def _table_of_query(home: Home, transaction: Transaction, statement: CreateTable) -> Object:
+    frame = home.relations(transaction).evaluate(statement.query)  # type: ignore[arg-type]
+    table = create_table(transaction, statement, result_fields(frame))
+    put(home, transaction, table, home.engine.arrow(frame), None, together=True)
+    return table
+
+
+def _view(home: Home, _listeners: Listeners, statement: CreateView | CreateStream) -> Info:
+    if statement.if_not_exists and home.snapshot().get(statement.name) is not None:
+        return _made(statement, f"{statement.name} was there already.")
+    with home.transaction(statement.name_of_statement) as transaction:
+        view, made = create_view(home, transaction, statement)
+    return _made(statement, f"Created {view.kind} {view.name}: {made.rows_out} rows, by {made.strategy}.")
+
+
+def _insert(home: Home, _listeners: Listeners, statement: Insert) -> Info:
+    with home.transaction(f"insert into {statement.table}") as transaction:
+        count = insert(home, transaction, statement)
+    return _made(statement, f"Inserted {_rows(count)} into {statement.table}.")
+
+
+def _update(home: Home, _listeners: Listeners, statement: Update) -> Info:
+    with home.transaction(f"update {statement.table}") as transaction:
+        count = update(home, transaction, statement)
+    return _made(statement, f"Updated {_rows(count)} of {statement.table}.")
+
+
+def _delete(home: Home, _listeners: Listeners, statement: Delete) -> Info:
+    with home.transaction(f"delete from {statement.table}") as transaction:
+        count = delete(home, transaction, statement)
+    return _made(statement, f"Deleted {_rows(count)} from {statement.table}.")
+
+
+def _merge(home: Home, _listeners: Listeners, statement: Merge) -> Info:
+    with home.transaction(f"merge into {statement.target}") as transaction:
+        count = merge(home, transaction, statement)
+    return _made(statement, f"Merged {_rows(count)} into {statement.target}.")
+
+
+def _refresh(home: Home, listeners: Listeners, statement: Refresh) -> Info:
+    done = refresh(home, listeners, statement.view)
+    landed = f"Landed {_rows(done.landed)}; refreshed" if done.landed else "Refreshed"
+    return _made(statement, f"{landed} {_count(len(done.views), 'view')}; the home is at snapshot {done.snapshot}.")
+
+
+def _advance(home: Home, _listeners: Listeners, statement: AdvanceClock) -> Info:
+    done = advance(home, statement.to)
+    return _made(statement, f"The clock is at {format_time(statement.to)}; {_count(len(done.views), 'view')} refreshed.")
+
+
+def _alter(home: Home, _listeners: Listeners, statement: Alter) -> Info:
+    with home.transaction(statement.sql()) as transaction:
+        if statement.kind in ("HOME", "CLOCK"):
+            for name, value in statement.settings.items():
+                home.set_option(transaction, "clock" if statement.kind == "CLOCK" else name, value)
+            return _made(statement, f"Set {', '.join(statement.settings)} of the home.")
+        item = alter(transaction, statement)
+    return _made(statement, f"Set {', '.join(statement.settings)} of {item.name}.")
+
+
+def _drop(home: Home, listeners: Listeners, statement: Drop) -> Info:
+    with home.transaction(statement.sql()) as transaction:
+        gone = drop(transaction, statement)
+    for item in gone:
+        listeners.close(item)
+    names = ", ".join(item.name for item in gone if not item.system)
+    return _made(statement, f"Dropped {names}." if names else f"There was no {statement.name}.")
+
+
+def _show(home: Home, listeners: Listeners, statement: Show) -> Info:
+    return status.show(home, listeners, statement)
+
+
+def _describe(home: Home, _listeners: Listeners, statement: Describe) -> Info:
+    return status.describe(home, statement)
+
+
+def _explain(home: Home, _listeners: Listeners, statement: Explain) -> Info:
+    return status.explain(home, statement)
+
+
+def _made(statement: Statement, message: str) -> Info:
+    return Info(statement.name_of_statement, message)
+
+
+def _rows(count: int) -> str:
+    return _count(count, "row")
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+_RUN: dict[type[Statement], Callable[[Home, Listeners, Any], Any]] = {
+    Select: _select,
+    RegisterSource: _register,
+    CreateStream: _stream,
+    CreateTable: _table,
+    CreateView: _view,
+    Insert: _insert,
+    Update: _update,
+    Delete: _delete,
+    Merge: _merge,
+    Refresh: _refresh,
+    AdvanceClock: _advance,
+    Alter: _alter,
+    Drop: _drop,
+    Show: _show,
+    Describe: _describe,
+    Explain: _explain,
+}
+
+#: The statements this version executes; the language has more, which are refused by name.
+EXECUTED = tuple(kind.name_of_statement for kind in _RUN)

@@ -1,0 +1,171 @@
+"""A home opened by this process: its engine, files, catalog, and the one right to write.
+
+The engine starts when the first query needs it, so that looking at the catalog costs nothing. The lease is taken at the
+first write and kept until `close`; taking it removes what a crashed writer left behind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from typing import Any
+
+from headrace.engine import Engine, open_engine
+from headrace.errors import DefinitionError, StorageError
+from headrace.language import CreateStream, CreateView, Query, parse_one
+from headrace.maintenance.logs import Logs
+from headrace.maintenance.relations import Relations
+from headrace.runtime.changes import tagged
+from headrace.runtime.clock import MODES, forgotten_before, horizon
+from headrace.storage import housekeeping
+from headrace.storage.catalog import Catalog, Snapshot
+from headrace.storage.files import Files
+from headrace.storage.lease import Lease
+from headrace.storage.records import Object, Part, RefreshRecord
+from headrace.storage.transactions import Transaction
+
+#: The home's settings and what they are when nothing was set.
+DEFAULTS: dict[str, Any] = {
+    "clock": "data",
+    "keep_snapshots": 50,
+    "keep_seconds": 60,
+    "rollup_parts": 32,
+    "max_rows_per_batch": 5_000_000,
+}
+
+
+class Home:
+    """What a session works on."""
+
+    def __init__(self, path: str, *, engine: str = "spark", spark: Any = None, catalog: str | None = None) -> None:
+        self.files = Files(path)
+        if catalog is None and not self.files.local:
+            raise StorageError(
+                "CATALOG_NEEDED",
+                f"The home {path} is not on this machine, so its catalog cannot be a file in it.",
+                hint="Give catalog='postgresql+psycopg://user:password@host/database'.",
+            )
+        self.catalog = Catalog(catalog or f"sqlite:///{self.files.home}/catalog.db")
+        self.writing = threading.RLock()
+        self._engine_spec = engine
+        self._given_spark = spark
+        self._lease: Lease | None = None
+        #: Views whose last refresh in this process failed, by id, and why.
+        self.failures: dict[int, str] = {}
+
+    @cached_property
+    def engine(self) -> Engine:
+        return open_engine(self._engine_spec, self._given_spark)
+
+    @property
+    def engine_started(self) -> bool:
+        return "engine" in self.__dict__
+
+    @cached_property
+    def logs(self) -> Logs:
+        return Logs(self.engine, self.files)
+
+    def option(self, name: str) -> Any:
+        return self.catalog.options().get(name, DEFAULTS[name])
+
+    @property
+    def clock_mode(self) -> str:
+        return str(self.option("clock"))
+
+    @contextmanager
+    def transaction(self, reason: str) -> Iterator[Transaction]:
+        """A transaction that commits when the block ends well and leaves nothing when it does not."""
+        with self.writing:
+            if self._lease is None:
+                self._lease = Lease(self.catalog)
+                housekeeping.remove_orphans(self.catalog, self.files)
+            transaction = Transaction(self.catalog, self._lease, self.files, reason)
+            yield transaction
+            if not transaction.empty:
+                transaction.commit()
+
+    def snapshot(self) -> Snapshot:
+        return self.catalog.latest()
+
+    def relations(self, source: Snapshot | Transaction | None = None) -> Relations:
+        """Relations as of a snapshot (the newest, when none is given), or as a transaction will leave them."""
+        seen = _seen(source if source is not None else self.snapshot())
+        mode = self.clock_mode
+
+        def reach(item: Object, parts: Sequence[Part]) -> int | None:
+            return horizon(item, parts, mode, seen.advanced_to)
+
+        return Relations(
+            self.logs,
+            seen,
+            reach,
+            forgotten_before,
+            query_of,
+            lambda number: self.relations(self.catalog.snapshot(number)),
+            tagged,
+        )
+
+    def set_option(self, transaction: Transaction, name: str, value: Any) -> None:
+        """Check and set one of the home's settings."""
+        if name not in DEFAULTS:
+            raise DefinitionError(
+                "UNKNOWN_OPTION", f"A home has no option {name}.", hint=f"It has: {', '.join(sorted(DEFAULTS))}."
+            )
+        if name == "clock":
+            value = str(value).lower()
+            if value not in MODES:
+                raise DefinitionError(
+                    "BAD_OPTION", f"clock = {value!r} is none of {', '.join(MODES)}.", hint="SET (clock = 'manual')"
+                )
+        elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise DefinitionError("BAD_OPTION", f"{name} must be a whole number of 0 or more, not {value!r}.")
+        transaction.set_home_options({**self.catalog.options(), name: value})
+
+    def close(self) -> None:
+        if self._lease is not None:
+            self._lease.release()
+            self._lease = None
+        if self.engine_started:
+            self.engine.close()
+        self.catalog.close()
+
+
+class _Seen:
+    """One face for a snapshot and for a transaction on top of one."""
+
+    def __init__(self, base: Snapshot, transaction: Transaction | None) -> None:
+        self._base = base
+        self._transaction = transaction
+        self.advanced_to = base.info.advanced_to if transaction is None else transaction.advanced_to
+
+    def find(self, name: str, *kinds: str) -> Object:
+        return self._base.find(name, *kinds)
+
+    def parts(self, item: Object) -> Sequence[Part]:
+        return self._base.parts(item) if self._transaction is None else self._transaction.parts(item)
+
+    def needs(self, item: Object) -> list[Object]:
+        return self._base.needs(item)
+
+    def last_refresh(self, item: Object) -> RefreshRecord | None:
+        made = None if self._transaction is None else self._transaction.refresh_of(item)
+        return made or self._base.last_refresh(item)
+
+
+def _seen(source: Snapshot | Transaction) -> _Seen:
+    return _Seen(source.base, source) if isinstance(source, Transaction) else _Seen(source, None)
+
+
+@lru_cache(maxsize=512)
+def _parsed(definition: str) -> Query:
+    statement = parse_one(definition)
+    if not isinstance(statement, CreateView | CreateStream) or statement.query is None:
+        raise DefinitionError("NOT_A_VIEW", "This object has no query.")
+    return statement.query
+
+
+def query_of(view: Object) -> Query:
+    """A view's query, from its stored text."""
+    return _parsed(view.definition)

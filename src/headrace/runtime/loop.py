@@ -1,0 +1,51 @@
+"""Keeping all sources and views going until told to stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from headrace.errors import HeadraceError, StorageError
+from headrace.runtime.home import Home
+from headrace.runtime.ingest import Listeners
+from headrace.runtime.landing import streams_over
+from headrace.runtime.refresh import Refreshed
+from headrace.runtime.refreshing import refresh
+from headrace.storage.records import Object
+
+log = logging.getLogger("headrace")
+
+
+def run(home: Home, listeners: Listeners, stop: threading.Event, every: float) -> None:
+    """Land and refresh every `every` seconds. What had been received when `stop` came is landed before returning."""
+    snapshot = home.snapshot()
+    for source in snapshot.objects("source"):
+        if source.option("connector") == "PORT" and streams_over(snapshot, source):
+            listeners.open(source)
+    while not stop.is_set():
+        step(home, listeners)
+        stop.wait(every)
+    listeners.stop()
+    step(home, listeners)
+
+
+def step(home: Home, listeners: Listeners) -> Refreshed | None:
+    """One round. A fault in the data is logged and the rest goes on; a lost home ends the loop."""
+
+    def failed(view: Object, error: Exception) -> None:
+        message = error.message if isinstance(error, HeadraceError) else str(error)
+        home.failures[view.id] = message
+        log.error("view %s was left as it is: %s", view.name, message)
+
+    try:
+        done = refresh(home, listeners, failed=failed)
+    except StorageError:
+        raise
+    except HeadraceError as error:
+        log.error("%s", error)
+        return None
+    for record in done.views:
+        home.failures.pop(record.object_id, None)
+    if done.views or done.landed:
+        log.info("landed %d rows, refreshed %d views, snapshot %d", done.landed, len(done.views), done.snapshot)
+    return done

@@ -1,0 +1,262 @@
+"""Bringing views up to date, all in one transaction.
+
+A view is due when something it reads has changed and its policy says so. Views are refreshed in the order of their
+dependencies, each reading what the transaction already holds of those before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.compute as pc
+
+from headrace.errors import EngineError
+from headrace.language import Query
+from headrace.maintenance.differentiate import changes_at
+from headrace.maintenance.points import base_logs, points_between, reaches, times_between
+from headrace.maintenance.relations import Relations
+from headrace.runtime.home import Home, query_of
+from headrace.storage.catalog import Snapshot, now_micros
+from headrace.storage.records import Object, Part, RefreshRecord
+from headrace.storage.transactions import Transaction
+from headrace.storage.writer import SMALL, write_frame, write_table
+
+RECOMPUTE = "recompute"
+REASON = "the whole query was evaluated again: it is the one strategy so far"
+
+
+@dataclass
+class Refreshed:
+    """What a refresh did, view by view."""
+
+    views: list[RefreshRecord] = field(default_factory=list)
+    landed: int = 0
+    snapshot: int = 0
+
+
+def in_order(snapshot: Snapshot, wanted: Iterable[Object]) -> list[Object]:
+    """Maintained objects among `wanted` and all they read, each after what it reads."""
+    ordered: dict[int, Object] = {}
+
+    def visit(item: Object) -> None:
+        if item.id in ordered:
+            return
+        for other in snapshot.needs(item):
+            visit(other)
+        ordered[item.id] = item
+
+    for item in wanted:
+        visit(item)
+    return [item for item in ordered.values() if item.maintained]
+
+
+def refresh_due(
+    home: Home,
+    transaction: Transaction,
+    only: Object | None = None,
+    failed: Callable[[Object, Exception], None] | None = None,
+) -> list[RefreshRecord]:
+    """Refresh every view that is due; with `only`, that view and all views it reads, due or not.
+
+    With `failed`, a view whose query fails is told there and left as it was, and so is everything that reads it.
+    """
+    snapshot = transaction.base
+    wanted = [only] if only is not None else [item for item in snapshot.objects("view", "stream") if item.maintained]
+    done: list[RefreshRecord] = []
+    stale: set[int] = set()
+    for view in in_order(snapshot, wanted):
+        relations = home.relations(transaction)
+        inputs = snapshot.needs(view)
+        if stale & {item.id for item in inputs}:
+            stale.add(view.id)
+            continue
+        if not (_changed(relations, transaction, view, inputs) and (only or _due(transaction, view, inputs))):
+            continue
+        mark = transaction.mark()
+        try:
+            done.append(refresh_view(home, transaction, view, query_of(view), inputs))
+        except EngineError as error:
+            if failed is None:
+                raise _naming(view, error) from error
+            transaction.reset(mark)
+            failed(view, error)
+            stale.add(view.id)
+    return done
+
+
+def _naming(view: Object, error: EngineError) -> EngineError:
+    return EngineError(
+        error.condition,
+        f"The view {view.name} could not be refreshed: {error.message}",
+        detail="Nothing was changed: every object is as it was before this refresh.",
+        hint=f"Mend the rows it fails on, or DROP VIEW {view.name} and create it with a query that bears them.",
+    )
+
+
+def _changed(relations: Relations, transaction: Transaction, view: Object, inputs: list[Object]) -> bool:
+    """Whether anything the view reads has changed since it was read."""
+    last = relations.source.last_refresh(view)
+    if last is None:
+        return True
+    for item in inputs:
+        made = relations.source.last_refresh(item)
+        if transaction.refresh_of(item) is not None or (made is not None and made.snapshot_id > last.read_snapshot):
+            return True
+        if any(part.arrived_in > last.read_snapshot for part in relations.source.parts(item)):
+            return True
+    logs = base_logs(relations, inputs)
+    now = reaches(relations, logs)
+    if view.option("every") is not None and any(reached > (last.point or -1) for reached in now.values()):
+        return True
+    return any(now.get(item.id, 0) > last.reaches.get(str(item.id), -1) for item in logs if item.id in now)
+
+
+def _due(transaction: Transaction, view: Object, inputs: list[Object]) -> bool:
+    """Whether the view's policy lets it be refreshed now."""
+    last = transaction.base.last_refresh(view)
+    every, after, demand = view.option("every"), view.option("after_rows"), view.option("on_demand")
+    if last is None or not (every or after or demand):
+        return True
+    if every is not None and transaction.clock is not None:
+        grid = transaction.clock // every * every
+        if last.point is None or grid > last.point:
+            return True
+    if after is not None:
+        return _rows_since(transaction, inputs, last.read_snapshot) >= after
+    return False
+
+
+def _rows_since(transaction: Transaction, inputs: Iterable[Object], snapshot: int) -> int:
+    return sum(part.rows for item in inputs for part in transaction.parts(item) if part.arrived_in > snapshot)
+
+
+def refresh_view(
+    home: Home, transaction: Transaction, view: Object, query: Query, inputs: list[Object]
+) -> RefreshRecord:
+    """Recompute one view into the transaction."""
+    started, began = now_micros(), time.perf_counter()
+    relations = home.relations(transaction)
+    last = relations.source.last_refresh(view)
+    logs = base_logs(relations, inputs)
+    reached = reaches(relations, logs)
+    point = _point(view, transaction, reached)
+    with home.engine.counting() as count:
+        if view.log == "state":
+            rows = _replace_state(home, transaction, relations, view, query, point)
+        else:
+            rows = _extend_log(transaction, relations, view, query, logs, reached, point, last)
+    record = RefreshRecord(
+        object_id=view.id,
+        read_snapshot=transaction.version,
+        point=point,
+        reaches={str(item): time for item, time in reached.items()},
+        started_at=started,
+        seconds=time.perf_counter() - began,
+        rows_in=_rows_since(transaction, inputs, -1 if last is None else last.read_snapshot),
+        rows_out=rows,
+        jobs=count.jobs,
+        strategy=RECOMPUTE,
+        reason=REASON,
+        snapshot_id=transaction.version,
+    )
+    transaction.record(record)
+    return record
+
+
+def _point(view: Object, transaction: Transaction, reached: dict[int, int]) -> int | None:
+    """The time the view will be at: the newest its inputs can be read at, on the grid if it has one."""
+    newest = max(reached.values(), default=None)
+    every = view.option("every")
+    if every is None:
+        return newest
+    clock = transaction.clock if transaction.clock is not None else newest
+    return None if clock is None else clock // every * every
+
+
+def _replace_state(
+    home: Home, transaction: Transaction, relations: Relations, view: Object, query: Query, point: int | None
+) -> int:
+    old = transaction.base.parts(view)
+    frame = relations.evaluate(query, point if view.option("every") else None).toDF(*view.names)
+    transaction.remove_parts(old)
+    before = sum(part.rows for part in old)
+    if before > SMALL or (not old and _size(relations, view, query) > SMALL):
+        return write_frame(transaction, view, frame, home.engine, inserts_only=True)
+    return write_table(transaction, view, home.engine.arrow(frame), inserts_only=True)
+
+
+def _size(relations: Relations, view: Object, query: Query) -> int:
+    inputs = {ref.name.lower() for ref in query.relations()}
+    return sum(part.rows for name in inputs for part in relations.source.parts(relations.source.find(name)))
+
+
+def _extend_log(
+    transaction: Transaction,
+    relations: Relations,
+    view: Object,
+    query: Query,
+    logs: list[Object],
+    reached: dict[int, int],
+    point: int | None,
+    last: RefreshRecord | None,
+) -> int:
+    """Add the changes since the last refresh to a view's log, or make it anew from where late rows fell."""
+    born, every = view.option("born"), view.option("every")
+    start = _start(relations, logs, reached, last)
+    if every is not None and start is not None:
+        start = -(-start // every) * every
+    if born is not None:
+        start = born if start is None else max(start, born)
+    parts = transaction.base.parts(view)
+    previous = None
+    if start is not None:
+        _forget_from(transaction, view, parts, start)
+        kept = transaction.parts(view)
+        previous = relations.logs.relation(view, kept, None) if kept else None
+    points = points_between(relations, logs, start, point, every)
+    if last is None and born is not None and born not in points:
+        points = [born, *points]
+    changes = changes_at(relations, view, query, points, previous)
+    return write_table(transaction, view, changes, inserts_only=_inserts_only(changes))
+
+
+def _start(
+    relations: Relations, logs: list[Object], reached: dict[int, int], last: RefreshRecord | None
+) -> int | None:
+    """The earliest time at which an input has something the view has not seen; None: from the very beginning."""
+    if last is None:
+        return None
+    earliest = []
+    for item in logs:
+        parts = relations.source.parts(item)
+        earliest += [part.oldest for part in parts if part.arrived_in > last.read_snapshot and part.oldest is not None]
+        seen = last.reaches.get(str(item.id))
+        if seen is not None and reached.get(item.id, seen) > seen:
+            released = times_between(relations.logs, parts, seen + 1, reached[item.id])
+            earliest += [int(released[0])] if len(released) else []
+    if not earliest:
+        return (last.point or 0) + 1
+    return min(earliest) if last.point is None else min(*earliest, last.point + 1)
+
+
+def _forget_from(transaction: Transaction, view: Object, parts: Iterable[Part], start: int) -> None:
+    """Take back the log's rows at and after `start`: they are made again."""
+    touched = [part for part in parts if part.newest is not None and part.newest >= start]
+    if not touched:
+        return
+    transaction.remove_parts(touched)
+    kept = transaction.files.read([path for part in touched for path in part.files])
+    kept = kept.filter(_before(kept, start))
+    write_table(transaction, view, kept, inserts_only=_inserts_only(kept))
+
+
+def _before(table: Any, start: int) -> Any:
+    return pc.less(table.column("__t"), start)
+
+
+def _inserts_only(table: Any) -> bool:
+    # A weight of two is one stored row, so only plain +1 rows can be read without summing.
+    return table.num_rows == 0 or bool(pc.all(pc.equal(table.column("__w"), 1)).as_py())

@@ -1,0 +1,182 @@
+"""Declaring views, and streams AS SELECT: the query is checked by running it once, and that is the first refresh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from headrace.algebra.keys import infer_key
+from headrace.errors import DefinitionError, NotYetMaintained
+from headrace.language import CreateStream, CreateView, Query, RefreshPolicy
+from headrace.language.types import normalise_type
+from headrace.maintenance.points import base_logs, reaches
+from headrace.runtime.definitions import check_new
+from headrace.runtime.home import Home
+from headrace.runtime.options import checked
+from headrace.runtime.refresh import refresh_view
+from headrace.storage.catalog import Snapshot
+from headrace.storage.records import Field, Object, RefreshRecord
+from headrace.storage.transactions import Transaction
+
+
+def create_view(
+    home: Home, transaction: Transaction, statement: CreateView | CreateStream
+) -> tuple[Object, RefreshRecord]:
+    """Declare a view and fill it."""
+    query = statement.query
+    if query is None:
+        raise DefinitionError("NOT_A_VIEW", f"{statement.name} has no query.")
+    options = _options(statement)
+    replaced = _replaced(transaction, statement)
+    if replaced is None:
+        check_new(transaction.base, statement.name)
+    check_query(query)
+    relations = home.relations(transaction)
+    inputs = inputs_of(transaction.base, query)
+    if any(item.name.lower() == statement.name.lower() for item in inputs):
+        raise DefinitionError("READS_ITSELF", f"{statement.name} cannot read itself.")
+    frame = relations.evaluate(query)
+    columns = _columns(statement, result_fields(frame))
+    keys = [key_of(transaction.base, ref.name) for ref in query.relations()]
+    reached = reaches(relations, base_logs(relations, inputs))
+    born = max(reached.values(), default=None)
+    if born is None and not frame.isEmpty():
+        born = transaction.clock or 0  # a query that has rows even over nothing, such as a count
+    streamed = isinstance(statement, CreateStream) or "STREAMED" in (statement.output, query.output)
+    view = transaction.create(
+        Object(
+            0,
+            statement.name,
+            "stream" if isinstance(statement, CreateStream) else "view",
+            "signed" if streamed or statement.partition_length else "state",
+            statement.sql(),
+            columns,
+            infer_key(query, keys, [column.name for column in columns]),
+            partition_length=statement.partition_length,
+            options={**options, "born": born},
+        ),
+        inputs,
+    )
+    return view, refresh_view(home, transaction, view, query, inputs)
+
+
+def _options(statement: CreateView | CreateStream) -> dict[str, Any]:
+    kind = "view" if isinstance(statement, CreateView) else "stream"
+    options = checked(kind, dict(statement.options), statement.name)
+    if statement.retain is not None:
+        options["retain"] = statement.retain
+    if isinstance(statement, CreateStream):
+        return {**options, "derived": True}
+    if statement.sync_by is not None:
+        raise NotYetMaintained("SYNC BY", place=statement.place)
+    if options.get("strategy") == "incremental":
+        raise NotYetMaintained("WITH (strategy = 'incremental')", place=statement.place)
+    return {**options, **_policy(statement.refresh), "output": statement.output or statement.query.output}
+
+
+def _policy(policy: RefreshPolicy | None) -> dict[str, Any]:
+    """When a view is due: each trigger is an option of its own, and any of them suffices."""
+    if policy is None:
+        return {}
+    if policy.mode in ("INCREMENTAL", "INCREMENTAL STRICT"):
+        raise NotYetMaintained(f"REFRESH POLICY {policy.mode}")
+    found: dict[str, Any] = {}
+    for trigger in policy.triggers:
+        if trigger.every is not None:
+            found["every"] = trigger.every
+        elif trigger.rows is not None:
+            found["after_rows"] = trigger.rows
+        elif trigger.stream is not None:
+            raise NotYetMaintained("REFRESH ON a synchronization stream")
+        else:
+            found["on_demand"] = True
+    return found
+
+
+def _replaced(transaction: Transaction, statement: CreateView | CreateStream) -> Object | None:
+    """With OR REPLACE: the view to be replaced, ended in this transaction."""
+    if not isinstance(statement, CreateView) or not statement.or_replace:
+        return None
+    old = transaction.base.get(statement.name)
+    if old is None:
+        return None
+    if old.kind != "view":
+        raise DefinitionError("WRONG_KIND", f"{old.name} is a {old.kind}, not a view.")
+    readers = transaction.base.dependents(old)
+    if readers:
+        raise DefinitionError(
+            "STILL_NEEDED",
+            f"{old.name} is read by {', '.join(item.name for item in readers)} and cannot be replaced under them.",
+            hint="Drop those first.",
+        )
+    transaction.end(old)
+    return old
+
+
+def check_query(query: Query) -> None:
+    """Refuse what no view can follow."""
+    features = query.features()
+    if features:
+        raise NotYetMaintained(features[0], place=query.place)
+    if any(ref.as_of is not None for ref in query.relations()):
+        raise DefinitionError(
+            "AS_OF_IN_VIEW",
+            "A view follows its inputs as they change, so it cannot read one AS OF a fixed time.",
+            hint="Use AS OF in a SELECT, or CREATE TABLE t AS SELECT ... FROM x AS OF ... to keep that state.",
+            place=query.place,
+        )
+
+
+def inputs_of(snapshot: Snapshot, query: Query) -> list[Object]:
+    """The objects a query reads, each once."""
+    found: dict[int, Object] = {}
+    for ref in query.relations():
+        item = snapshot.find(ref.name)
+        found[item.id] = item
+    return list(found.values())
+
+
+def key_of(snapshot: Snapshot, name: str) -> tuple[str, ...] | None:
+    return snapshot.find(name).key
+
+
+def result_fields(frame: Any) -> tuple[Field, ...]:
+    """The columns of a DataFrame."""
+    return tuple(Field(item.name, _type(item)) for item in frame.schema.fields)
+
+
+def _type(item: Any) -> str:
+    name = item.dataType.simpleString()
+    if name == "void":
+        raise DefinitionError(
+            "UNTYPED_COLUMN", f"The column {item.name} is always NULL and has no type.", hint="CAST(NULL AS INT)"
+        )
+    return normalise_type(name)
+
+
+def _columns(statement: CreateView | CreateStream, found: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The view's columns: the query's, under the names the statement gives them."""
+    given: Sequence[str] | None = None
+    if statement.columns is not None:
+        given = [column if isinstance(column, str) else column.name for column in statement.columns]
+        if len(given) != len(found):
+            raise DefinitionError(
+                "WRONG_COLUMN_COUNT",
+                f"{statement.name} names {len(given)} columns and its query has {len(found)}.",
+                hint=f"The query's are: {', '.join(field.name for field in found)}.",
+            )
+        found = tuple(replace(field, name=name) for field, name in zip(found, given, strict=True))
+    seen: set[str] = set()
+    for field in found:
+        if field.name.lower() in seen:
+            raise DefinitionError(
+                "DUPLICATE_COLUMN",
+                f"{statement.name} would have two columns called {field.name}.",
+                hint=f"Name them apart: SELECT a.{field.name}, b.{field.name} AS other_{field.name}.",
+            )
+        if field.name.startswith("__"):
+            raise DefinitionError("NAME_RESERVED", f"The column {field.name} cannot begin with two underscores.")
+        seen.add(field.name.lower())
+    return found
+

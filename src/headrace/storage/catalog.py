@@ -1,0 +1,303 @@
+"""The catalog: which objects there are and which files make them up, in SQLite or any database SQLAlchemy speaks.
+
+Reading gives a `Snapshot`: everything as of one committed number. Writing goes through `transactions.Transaction`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from headrace.errors import DefinitionError, StorageError
+from headrace.storage import schema
+from headrace.storage.records import Field, Object, Part, Progress, RefreshRecord, SnapshotInfo, dump, load
+
+KINDS = ("source", "stream", "table", "view")
+
+
+def now_micros() -> int:
+    """The wall clock in microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+class Catalog:
+    """A connection to the catalog of one home."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        try:
+            self.engine = _open(url)
+            schema.metadata.create_all(self.engine)
+            with self.engine.begin() as connection:
+                self._found(connection)
+        except (sa.exc.SQLAlchemyError, ImportError) as error:
+            raise StorageError(
+                "CATALOG_UNUSABLE",
+                f"The catalog {_without_password(url)} cannot be opened: {str(error).splitlines()[0]}.",
+                hint="Check the URL; PostgreSQL wants postgresql+psycopg://user:password@host/database "
+                "and the extra headrace[postgres].",
+            ) from error
+        self._latest: Snapshot | None = None
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def _found(self, connection: Connection) -> None:
+        row = connection.execute(sa.select(schema.homes.c.format)).first()
+        if row is None:
+            _first(connection)
+        elif row.format != schema.FORMAT:
+            raise StorageError(
+                "FORMAT_UNKNOWN",
+                f"This home has catalog format {row.format}; this Headrace reads format {schema.FORMAT}.",
+                hint="Open it with the version of Headrace that made it, or a newer one.",
+            )
+
+    def options(self) -> dict[str, Any]:
+        """The home's own settings."""
+        with self.engine.connect() as connection:
+            return dict(load(connection.execute(sa.select(schema.homes.c.options)).scalar_one()))
+
+    def latest_id(self) -> int:
+        with self.engine.connect() as connection:
+            return int(connection.execute(sa.select(sa.func.max(schema.snapshots.c.id))).scalar_one())
+
+    def latest(self) -> Snapshot:
+        """The newest committed state; the same object as long as nothing was committed."""
+        newest = self.latest_id()
+        if self._latest is None or self._latest.id != newest:
+            self._latest = Snapshot(self, newest)
+        return self._latest
+
+    def snapshot(self, number: int) -> Snapshot:
+        """An earlier state, as long as its files are kept."""
+        newest = self.latest()
+        if number == newest.id:
+            return newest
+        oldest = self.oldest_kept()
+        if not oldest <= number <= newest.id:
+            raise StorageError(
+                "SNAPSHOT_GONE",
+                f"Snapshot {number} is not kept: this home has snapshots {oldest} to {newest.id}.",
+                hint="SHOW SNAPSHOTS lists them; ALTER HOME SET (keep_snapshots = n) keeps more.",
+            )
+        return Snapshot(self, number)
+
+    def oldest_kept(self) -> int:
+        with self.engine.connect() as connection:
+            return int(connection.execute(sa.select(sa.func.min(schema.snapshots.c.id))).scalar_one())
+
+    def snapshots(self) -> list[SnapshotInfo]:
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(schema.snapshots).order_by(schema.snapshots.c.id))
+            return [SnapshotInfo(**row._mapping) for row in rows]
+
+    def refreshes(self, object_id: int | None = None, limit: int = 100) -> list[RefreshRecord]:
+        """The newest refresh records, newest first."""
+        table = schema.refreshes
+        query = sa.select(table).order_by(table.c.id.desc()).limit(limit)
+        if object_id is not None:
+            query = query.where(table.c.object_id == object_id)
+        with self.engine.connect() as connection:
+            return [_refresh(row._mapping) for row in connection.execute(query)]
+
+    def named_files(self) -> set[str]:
+        """Every file that some kept snapshot uses."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(schema.parts.c.files))
+            return {path for row in rows for path in load(row.files)}
+
+
+class Snapshot:
+    """Everything in the home as of one committed number. Immutable; read lazily, one query a table."""
+
+    def __init__(self, catalog: Catalog, number: int) -> None:
+        self.id = number
+        self._catalog = catalog
+        with catalog.engine.connect() as connection:
+            info = connection.execute(sa.select(schema.snapshots).where(schema.snapshots.c.id == number)).one()
+            self.info = SnapshotInfo(**info._mapping)
+            self.by_id = _objects(connection, number)
+            self._needs, self._dependents = _dependencies(connection, self.by_id)
+            self._parts = _parts(connection, number)
+            self._progress = {
+                row.object_id: Progress(row.newest, row.next_unit, row.late_rows, row.dropped_rows, row.rejected_rows)
+                for row in connection.execute(sa.select(schema.progress))
+            }
+            self._offsets = {
+                row.stream_id: load(row.position) for row in connection.execute(sa.select(schema.offsets))
+            }
+            self._refreshes = _last_refreshes(connection, number)
+            self.next_object_id = 1 + (connection.execute(sa.select(sa.func.max(schema.objects.c.id))).scalar() or 0)
+        self._by_name = {item.name.lower(): item for item in self.by_id.values()}
+
+    @property
+    def clock(self) -> int | None:
+        return self.info.clock
+
+    def objects(self, *kinds: str) -> list[Object]:
+        """All objects of the given kinds (of any, when none is given), in the order of their making."""
+        wanted = kinds or KINDS
+        return [item for item in self.by_id.values() if item.kind in wanted]
+
+    def get(self, name: str) -> Object | None:
+        return self._by_name.get(name.lower())
+
+    def find(self, name: str, *kinds: str) -> Object:
+        """The object called `name`, or an error that names what was probably meant."""
+        item = self.get(name)
+        if item is None:
+            close = difflib.get_close_matches(name.lower(), list(self._by_name), n=3)
+            known = [self._by_name[other].name for other in close] or [o.name for o in self.objects() if not o.system]
+            raise DefinitionError(
+                "UNKNOWN_OBJECT",
+                f"There is no {' or '.join(kinds) or 'object'} called {name}.",
+                hint=f"Did you mean {', '.join(known[:8])}?" if known else "Nothing is declared yet: CREATE something.",
+            )
+        if kinds and item.kind not in kinds:
+            raise DefinitionError("WRONG_KIND", f"{item.name} is a {item.kind}, not a {' or a '.join(kinds)}.")
+        return item
+
+    def needs(self, item: Object) -> list[Object]:
+        """What `item` reads, directly."""
+        return [self.by_id[other] for other in self._needs[item.id] if other in self.by_id]
+
+    def dependents(self, item: Object) -> list[Object]:
+        """What reads `item`, directly."""
+        return [self.by_id[other] for other in self._dependents[item.id] if other in self.by_id]
+
+    def parts(self, item: Object) -> tuple[Part, ...]:
+        """The live parts of an object's log, oldest first."""
+        return self._parts.get(item.id, ())
+
+    def progress(self, item: Object) -> Progress:
+        return self._progress.get(item.id, Progress())
+
+    def offset(self, item: Object) -> Any:
+        """How far `item` has read its source, as the source's reader wrote it."""
+        return self._offsets.get(item.id)
+
+    def landed_files(self, item: Object) -> set[str]:
+        """The files a stream has already taken from its source."""
+        table = schema.landed_files
+        with self._catalog.engine.connect() as connection:
+            return set(connection.execute(sa.select(table.c.path).where(table.c.stream_id == item.id)).scalars())
+
+    def last_refresh(self, item: Object) -> RefreshRecord | None:
+        return self._refreshes.get(item.id)
+
+
+def _open(url: str) -> Engine:
+    if not url.startswith("sqlite"):
+        return sa.create_engine(url, pool_pre_ping=True)
+    engine = sa.create_engine(url, connect_args={"timeout": 30, "check_same_thread": False})
+
+    @sa.event.listens_for(engine, "connect")
+    def _pragmas(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.close()
+
+    return engine
+
+
+def _first(connection: Connection) -> None:
+    connection.execute(
+        sa.insert(schema.homes).values(id=1, format=schema.FORMAT, created_at=now_micros(), options=dump({}))
+    )
+    connection.execute(
+        sa.insert(schema.snapshots).values(
+            id=0, committed_at=now_micros(), reason="new home", clock=None, advanced_to=None
+        )
+    )
+
+
+def _objects(connection: Connection, number: int) -> dict[int, Object]:
+    table = schema.objects
+    live = (table.c.created_in <= number) & (table.c.ended_in.is_(None) | (table.c.ended_in > number))
+    return {row.id: _object(row._mapping) for row in connection.execute(sa.select(table).where(live).order_by("id"))}
+
+
+def _object(row: Mapping[str, Any]) -> Object:
+    key = load(row["key"])
+    return Object(
+        id=row["id"],
+        name=row["name"],
+        kind=row["kind"],
+        log=row["log"],
+        definition=row["definition"],
+        columns=tuple(Field(**column) for column in load(row["columns"])),
+        key=None if key is None else tuple(key),
+        time_kind=row["time_kind"],
+        time_column=row["time_column"],
+        partition_length=row["partition_length"],
+        options=load(row["options"]),
+        system=row["system"],
+        created_in=row["created_in"],
+    )
+
+
+def _dependencies(connection: Connection, live: Iterable[int]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    needs: dict[int, list[int]] = defaultdict(list)
+    dependents: dict[int, list[int]] = defaultdict(list)
+    present = set(live)
+    for row in connection.execute(sa.select(schema.dependencies).order_by("object_id", "needs_id")):
+        if row.object_id in present:
+            needs[row.object_id].append(row.needs_id)
+            dependents[row.needs_id].append(row.object_id)
+    return needs, dependents
+
+
+def _parts(connection: Connection, number: int) -> dict[int, tuple[Part, ...]]:
+    table = schema.parts
+    live = (table.c.added_in <= number) & (table.c.removed_in.is_(None) | (table.c.removed_in > number))
+    found: dict[int, list[Part]] = defaultdict(list)
+    for row in connection.execute(sa.select(table).where(live).order_by(table.c.first_part, table.c.id)):
+        found[row.object_id].append(
+            Part(
+                row.id,
+                row.object_id,
+                row.first_part,
+                row.last_part,
+                row.version,
+                tuple(load(row.files)),
+                row.rows,
+                row.bytes,
+                row.oldest,
+                row.newest,
+                row.inserts_only,
+                row.changed_at,
+                row.added_in,
+                row.arrived_in,
+            )
+        )
+    return {object_id: tuple(parts) for object_id, parts in found.items()}
+
+
+def _last_refreshes(connection: Connection, number: int) -> dict[int, RefreshRecord]:
+    table = schema.refreshes
+    newest = (
+        sa.select(sa.func.max(table.c.id).label("id")).where(table.c.snapshot_id <= number).group_by(table.c.object_id)
+    )
+    rows = connection.execute(sa.select(table).where(table.c.id.in_(newest)))
+    return {row.object_id: _refresh(row._mapping) for row in rows}
+
+
+def _refresh(row: Mapping[str, Any]) -> RefreshRecord:
+    values = {name: value for name, value in row.items() if name != "id"}
+    return RefreshRecord(**{**values, "reaches": load(values["reaches"])})
+
+
+def _without_password(url: str) -> str:
+    try:
+        return sa.engine.make_url(url).render_as_string(hide_password=True)
+    except sa.exc.ArgumentError:
+        return repr(url)

@@ -1,0 +1,125 @@
+"""Keeping a home tidy: orphans, snapshots past their time, rows past RETAIN, and many small files into few large ones.
+
+Roll-up changes no row: the merged file covers the same temporal parts, keeps their last-updated time and does not make
+any view due.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import sqlalchemy as sa
+
+from headrace.storage import schema
+from headrace.storage.catalog import Catalog, now_micros
+from headrace.storage.files import Files
+from headrace.storage.records import Object, Part, load
+from headrace.storage.transactions import NewPart, Transaction
+
+#: Files up to this size are worth merging, into files of about this many rows.
+SMALL_FILE = 16 << 20
+ROWS_A_FILE = 4_000_000
+
+
+def remove_orphans(catalog: Catalog, files: Files) -> int:
+    """Delete files that no kept snapshot names. Only the one writer may do this, before it writes."""
+    named = catalog.named_files()
+    orphans = [path for path in files.all() if path not in named]
+    files.delete(orphans)
+    return len(orphans)
+
+
+def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) -> int:
+    """Forget snapshots beyond the last `keep` that are also older than `seconds`, and files only they used."""
+    snapshots, parts = schema.snapshots, schema.parts
+    with catalog.engine.begin() as connection:
+        newest = connection.execute(sa.select(sa.func.max(snapshots.c.id))).scalar_one()
+        edge = connection.execute(
+            sa.select(sa.func.max(snapshots.c.id)).where(
+                snapshots.c.id <= newest - keep, snapshots.c.committed_at < now_micros() - seconds * 1_000_000
+            )
+        ).scalar()
+        if edge is None:
+            return 0
+        dead = connection.execute(sa.select(parts.c.id, parts.c.files).where(parts.c.removed_in <= edge + 1)).all()
+        connection.execute(sa.delete(snapshots).where(snapshots.c.id <= edge))
+        connection.execute(sa.delete(parts).where(parts.c.removed_in <= edge + 1))
+    # Files go after the commit: a crash in between leaves orphans, never a named file that is missing.
+    files.delete([path for row in dead for path in load(row.files)])
+    return len(dead)
+
+
+def forget(transaction: Transaction, item: Object, before: int | None) -> None:
+    """Drop the parts of an object that lie wholly before a time."""
+    if before is None:
+        return
+    gone = [part for part in transaction.base.parts(item) if part.newest is not None and part.newest < before]
+    transaction.remove_parts(gone)
+
+
+def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable[int]) -> int:
+    """Merge an object's small files when it has more than `most`. Returns how many were merged.
+
+    `read_in` are the snapshots in which the views over it read it last. Rows on two sides of one are not merged, so
+    that each view can still tell what is new to it.
+    """
+    small = [part for part in transaction.base.parts(item) if part.bytes <= SMALL_FILE]
+    if item.log == "state" or len(small) <= most:
+        return 0
+    merged = 0
+    for group in _groups(small, sorted(set(read_in)), _recent(item, small, most)):
+        if len(group) > 1:
+            _merge(transaction, item, group)
+            merged += len(group)
+    return merged
+
+
+def _recent(item: Object, parts: Sequence[Part], most: int) -> int | None:
+    """From this temporal part on, parts stay apart; older ones are rolled up into larger ones."""
+    return None if item.partition_length is None else max(part.last for part in parts) - most
+
+
+def _groups(parts: Sequence[Part], read_in: Sequence[int], recent: int | None) -> list[list[Part]]:
+    """Neighbours in time that may be merged, each group about one file's worth of rows."""
+    alike: dict[tuple[int, int | None], list[Part]] = defaultdict(list)
+    for part in parts:
+        apart = part.first if recent is not None and part.first >= recent else None
+        alike[bisect_left(read_in, part.arrived_in), apart].append(part)
+    groups: list[list[Part]] = []
+    for same in alike.values():
+        rows = ROWS_A_FILE
+        for part in sorted(same, key=lambda part: (part.oldest or 0, part.id)):
+            rows += part.rows
+            if rows > ROWS_A_FILE:
+                groups.append([])
+                rows = part.rows
+            groups[-1].append(part)
+    return groups
+
+
+def _merge(transaction: Transaction, item: Object, group: Sequence[Part]) -> None:
+    table = transaction.files.read([path for part in group for path in part.files])
+    order = [("__t", "ascending")] + ([("__seq", "ascending")] if "__seq" in table.column_names else [])
+    table = table.sort_by(order) if "__t" in table.column_names else table
+    first = min(part.first for part in group)
+    written = transaction.files.write(
+        transaction.files.new_folder(item.name, first, transaction.version), table.combine_chunks()
+    )
+    transaction.remove_parts(group)
+    transaction.add_part(
+        NewPart(
+            item.id,
+            first,
+            max(part.last for part in group),
+            (written,),
+            min((part.oldest for part in group if part.oldest is not None), default=None),
+            max((part.newest for part in group if part.newest is not None), default=None),
+            all(part.inserts_only for part in group),
+            changed_at=max(part.changed_at for part in group),
+            arrived_in=max(part.arrived_in for part in group),
+        )
+    )
+
+

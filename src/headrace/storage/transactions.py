@@ -1,0 +1,273 @@
+"""One transaction over all objects: files are written first, then one catalog commit makes them visible together.
+
+Until `commit` nothing that was done can be seen by anybody; if it never comes, the files are orphans and the next
+writer removes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from headrace.errors import StorageError
+from headrace.storage import faults, schema
+from headrace.storage.catalog import Catalog, Snapshot, now_micros
+from headrace.storage.files import Files, Written
+from headrace.storage.lease import Lease
+from headrace.storage.records import Object, Part, Progress, RefreshRecord, dump
+
+
+@dataclass(frozen=True)
+class NewPart:
+    """Rows to be added to an object's log."""
+
+    object_id: int
+    first: int
+    last: int
+    files: tuple[Written, ...]
+    oldest: int | None
+    newest: int | None
+    inserts_only: bool
+    changed_at: int | None = None
+    arrived_in: int | None = None
+
+    @property
+    def rows(self) -> int:
+        return sum(written.rows for written in self.files)
+
+
+class Transaction:
+    """Changes collected against one base snapshot."""
+
+    def __init__(self, catalog: Catalog, lease: Lease, files: Files, reason: str) -> None:
+        self.base: Snapshot = catalog.latest()
+        self.files = files
+        self.reason = reason
+        self.clock = self.base.info.clock
+        self.advanced_to = self.base.info.advanced_to
+        self._catalog = catalog
+        self._lease = lease
+        self._next_object_id = self.base.next_object_id
+        self._objects: list[tuple[Object, tuple[int, ...]]] = []
+        self._altered: list[Object] = []
+        self._ended: list[int] = []
+        self._added: list[NewPart] = []
+        self._removed: list[int] = []
+        self._progress: dict[int, Progress] = {}
+        self._offsets: dict[int, Any] = {}
+        self._landed_files: list[tuple[int, str]] = []
+        self._refreshes: list[RefreshRecord] = []
+        self._home_options: dict[str, Any] | None = None
+
+    @property
+    def version(self) -> int:
+        """The number the commit will have; new files carry it in their path."""
+        return self.base.id + 1
+
+    @property
+    def empty(self) -> bool:
+        return not (
+            self._objects
+            or self._altered
+            or self._ended
+            or self._added
+            or self._removed
+            or self._progress
+            or self._offsets
+            or self._landed_files
+            or self._refreshes
+            or self._home_options is not None
+            or self.clock != self.base.info.clock
+            or self.advanced_to != self.base.info.advanced_to
+        )
+
+    def create(self, item: Object, needs: Iterable[Object] = ()) -> Object:
+        """Add an object; gives it its id."""
+        made = replace(item, id=self._next_object_id, created_in=self.version)
+        self._next_object_id += 1
+        self._objects.append((made, tuple(dict.fromkeys(other.id for other in needs))))
+        return made
+
+    def alter(self, item: Object) -> None:
+        self._altered.append(item)
+
+    def end(self, item: Object) -> None:
+        """Drop an object; its parts end with it."""
+        self._ended.append(item.id)
+
+    def add_part(self, part: NewPart) -> None:
+        if part.files:
+            self._added.append(part)
+
+    def remove_parts(self, parts: Iterable[Part]) -> None:
+        self._removed.extend(part.id for part in parts)
+
+    def added(self, item: Object) -> list[NewPart]:
+        """What this transaction itself adds to an object."""
+        return [part for part in self._added if part.object_id == item.id]
+
+    def parts(self, item: Object) -> list[Part]:
+        """The parts of an object as they will be after the commit."""
+        kept = [part for part in self.base.parts(item) if part.id not in self._removed]
+        return kept + [self._as_part(part) for part in self.added(item)]
+
+    def _as_part(self, part: NewPart) -> Part:
+        return Part(
+            0,
+            part.object_id,
+            part.first,
+            part.last,
+            self.version,
+            tuple(written.path for written in part.files),
+            part.rows,
+            sum(written.bytes for written in part.files),
+            part.oldest,
+            part.newest,
+            part.inserts_only,
+            part.changed_at or 0,
+            self.version,
+            part.arrived_in if part.arrived_in is not None else self.version,
+        )
+
+    def progress(self, item: Object) -> Progress:
+        return self._progress.get(item.id) or self.base.progress(item)
+
+    def set_progress(self, item: Object, progress: Progress) -> None:
+        self._progress[item.id] = progress
+
+    def set_offset(self, stream: Object, position: Any) -> None:
+        self._offsets[stream.id] = position
+
+    def land_file(self, stream: Object, path: str) -> None:
+        """Note that a source's file has been taken in."""
+        self._landed_files.append((stream.id, path))
+
+    def offset(self, stream: Object) -> Any:
+        return self._offsets.get(stream.id, self.base.offset(stream))
+
+    def record(self, refresh: RefreshRecord) -> None:
+        self._refreshes.append(refresh)
+
+    def mark(self) -> tuple[int, int, int]:
+        """Where the transaction stands, for `reset`."""
+        return len(self._added), len(self._removed), len(self._refreshes)
+
+    def reset(self, mark: tuple[int, int, int]) -> None:
+        """Take back the parts and refresh records added since `mark`; their files become orphans."""
+        added, removed, refreshes = mark
+        del self._added[added:], self._removed[removed:], self._refreshes[refreshes:]
+
+    def refresh_of(self, item: Object) -> RefreshRecord | None:
+        """This transaction's own refresh of a view, if it made one."""
+        return next((made for made in reversed(self._refreshes) if made.object_id == item.id), None)
+
+    def set_home_options(self, options: Mapping[str, Any]) -> None:
+        self._home_options = dict(options)
+
+    def commit(self) -> Snapshot:
+        """Make it all visible at once, or raise and change nothing."""
+        faults.reach("before commit")
+        with self._catalog.engine.begin() as connection:
+            self._lease.confirm(connection)
+            newest = connection.execute(sa.select(sa.func.max(schema.snapshots.c.id))).scalar_one()
+            if newest != self.base.id:
+                raise StorageError("SNAPSHOT_MOVED", f"Snapshot {newest} was committed meanwhile; nothing was written.")
+            self._write(connection, now_micros())
+            faults.reach("inside commit")
+        faults.reach("after commit")
+        return self._catalog.latest()
+
+    def _write(self, connection: Connection, now: int) -> None:
+        connection.execute(
+            sa.insert(schema.snapshots).values(
+                id=self.version, committed_at=now, reason=self.reason, clock=self.clock, advanced_to=self.advanced_to
+            )
+        )
+        self._write_objects(connection, now)
+        self._write_parts(connection, now)
+        for object_id, progress in self._progress.items():
+            _put(connection, schema.progress, "object_id", {"object_id": object_id, **vars(progress)})
+        for stream_id, position in self._offsets.items():
+            _put(connection, schema.offsets, "stream_id", {"stream_id": stream_id, "position": dump(position)})
+        if self._landed_files:
+            files = [{"stream_id": of, "path": path, "landed_in": self.version} for of, path in self._landed_files]
+            connection.execute(sa.insert(schema.landed_files), files)
+        if self._refreshes:
+            rows = [
+                {**vars(refresh), "reaches": dump(dict(refresh.reaches)), "snapshot_id": self.version}
+                for refresh in self._refreshes
+            ]
+            connection.execute(sa.insert(schema.refreshes), rows)
+        if self._home_options is not None:
+            connection.execute(sa.update(schema.homes).values(options=dump(self._home_options)))
+
+    def _write_objects(self, connection: Connection, now: int) -> None:
+        for item, needs in self._objects:
+            connection.execute(sa.insert(schema.objects).values(**_row(item), created_at=now, created_in=self.version))
+            if needs:
+                pairs = [{"object_id": item.id, "needs_id": other} for other in needs]
+                connection.execute(sa.insert(schema.dependencies), pairs)
+        for item in self._altered:
+            table = schema.objects
+            connection.execute(sa.update(table).where(table.c.id == item.id).values(**_row(item)))
+        for object_id in self._ended:
+            objects, parts = schema.objects, schema.parts
+            connection.execute(sa.update(objects).where(objects.c.id == object_id).values(ended_in=self.version))
+            connection.execute(
+                sa.update(parts)
+                .where(parts.c.object_id == object_id, parts.c.removed_in.is_(None))
+                .values(removed_in=self.version)
+            )
+
+    def _write_parts(self, connection: Connection, now: int) -> None:
+        table = schema.parts
+        if self._removed:
+            connection.execute(sa.update(table).where(table.c.id.in_(self._removed)).values(removed_in=self.version))
+        if self._added:
+            connection.execute(sa.insert(table), [self._part_row(part, now) for part in self._added])
+
+    def _part_row(self, part: NewPart, now: int) -> dict[str, Any]:
+        return {
+            "object_id": part.object_id,
+            "first_part": part.first,
+            "last_part": part.last,
+            "version": self.version,
+            "files": dump([written.path for written in part.files]),
+            "rows": part.rows,
+            "bytes": sum(written.bytes for written in part.files),
+            "oldest": part.oldest,
+            "newest": part.newest,
+            "inserts_only": part.inserts_only,
+            "changed_at": part.changed_at if part.changed_at is not None else now,
+            "added_in": self.version,
+            "removed_in": None,
+            "arrived_in": part.arrived_in if part.arrived_in is not None else self.version,
+        }
+
+
+def _row(item: Object) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "name": item.name,
+        "kind": item.kind,
+        "log": item.log,
+        "definition": item.definition,
+        "columns": dump([vars(column) for column in item.columns]),
+        "key": None if item.key is None else dump(list(item.key)),
+        "time_kind": item.time_kind,
+        "time_column": item.time_column,
+        "partition_length": item.partition_length,
+        "options": dump(dict(item.options)),
+        "system": item.system,
+    }
+
+
+def _put(connection: Connection, table: sa.Table, key: str, row: Mapping[str, Any]) -> None:
+    """Update or insert by primary key, the same on every database."""
+    changed = connection.execute(sa.update(table).where(table.c[key] == row[key]).values(**row))
+    if changed.rowcount == 0:
+        connection.execute(sa.insert(table).values(**row))
