@@ -21,9 +21,10 @@ SEEDS = (
     "JOIN m [i-3..i] PATTERN [p, q+] AS OF 3 ON x.a < m.a <= 3 REFRESH EVERY 10 SECONDS OR ON z RETAIN 1 DAY",
     "CREATE VIEW v AS INITIALIZE v[i] AS SELECT a FROM m[i] UPDATE v[j] AS SELECT a FROM m[j] PARTITION LENGTH 60",
     "CREATE AGGREGATE f(x REAL) : REAL { TABLE s(a REAL); INITIALIZE: ITERATE: { INSERT INTO RETURN VALUES (1); } }",
-    "WITH q AS (SELECT Wstream(*)[ROWS 10] FROM s [RANGE 1 MIN SLIDE 2 SEC INTERNAL]) SELECT Now - 5, x[0] FROM q, CHANGES(v)",
+    "WITH q AS (SELECT Wstream(*)[ROWS 10] FROM s [RANGE 1 MIN SLIDE 2 SEC INTERNAL]) SELECT Now - 5, x[0] "
+    "FROM q, CHANGES(v)",
     "EXPLAIN STATE SELECT * FROM v WHERE PART_TIMESTAMP = '2015/01/01 0:00'; SHOW PARTS FROM x; ALTER CLOCK SET manual",
-)  # fmt: skip
+)
 
 
 @st.composite
@@ -38,7 +39,37 @@ def broken(draw: st.DrawFn) -> str:
                 words.insert(at, words[draw(st.integers(0, len(words) - 1))])
             case 2:
                 words[at] = draw(
-                    st.sampled_from("( ) [ ] { } , ; . .. : = < > 'x 1 -1 `b` AS OF FROM NULL * + é ≤ \\".split())
+                    st.sampled_from(
+                        [
+                            "(",
+                            ")",
+                            "[",
+                            "]",
+                            "{",
+                            "}",
+                            ",",
+                            ";",
+                            ".",
+                            "..",
+                            ":",
+                            "=",
+                            "<",
+                            ">",
+                            "'x",
+                            "1",
+                            "-1",
+                            "`b`",
+                            "AS",
+                            "OF",
+                            "FROM",
+                            "NULL",
+                            "*",
+                            "+",
+                            "é",
+                            "≤",
+                            "\\",
+                        ]
+                    )
                 )
             case _:
                 words = words[: at + 1]

@@ -143,7 +143,8 @@ def test_words_that_are_also_columns() -> None:
 
 def test_match_recognize_is_understood() -> None:
     found = query(
-        "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY a ORDER BY b MEASURES x.a AS y PATTERN (x y+) DEFINE y AS y.a > 1)"
+        "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY a ORDER BY b MEASURES x.a AS y "
+        "PATTERN (x y+) DEFINE y AS y.a > 1)"
     )
     assert found.features() == ("MATCH_RECOGNIZE",)
     assert query(found.sql()) == found
@@ -191,3 +192,27 @@ def test_shape_of_other_queries() -> None:
     window = query("SELECT max(a) OVER (PARTITION BY b) FROM t").shape()
     assert window is not None
     assert not window.aggregates
+
+
+@pytest.mark.parametrize(
+    ("expression", "printed"),
+    [
+        # Each of these once changed its meaning, or its text, on the way through sqlglot.
+        ("length(s)", "LENGTH(s)"),
+        ("'it''s'", "'it\\'s'"),
+        ("to_char(a, '9')", "to_char(a, '9')"),
+        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY a)", "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a)"),
+        ("window(ts, '5 seconds')", "window(ts, '5 seconds')"),
+        ("my_Function(a)", "my_Function(a)"),
+    ],
+)
+def test_expressions_keep_their_meaning(expression: str, printed: str) -> None:
+    found = query(f"SELECT {expression} AS x FROM t GROUP BY {expression}")
+    assert found.to_spark(["t"]) == f"SELECT {printed} AS x FROM `t` AS t GROUP BY {printed}"
+
+
+def test_hints_and_samples() -> None:
+    found = query("SELECT /*+ BROADCAST(u) */ 1 FROM t TABLESAMPLE (50 PERCENT) REPEATABLE (1) JOIN u ON t.a = u.a")
+    assert found.to_spark(["n", "m"]) == (
+        "SELECT /*+ BROADCAST(u) */ 1 FROM `n` TABLESAMPLE (50 PERCENT) REPEATABLE (1) AS t JOIN `m` AS u ON t.a = u.a"
+    )

@@ -48,9 +48,36 @@ from headrace.language.printing import quote_name, quote_string
 
 plain_names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,7}", fullmatch=True)
 odd_names = st.sampled_from(
-    ["select", "a b", "1x", "a`b", "über", "from", "a.b", "x-y", "key", "refresh", "VIEW", "state", "R", "now", "null",
-     "extended", "order by", "[i]", "--", "at", "port5501", "true", "interval", "ROWS", "streamed", "date", "100"]
-)  # fmt: skip
+    [
+        "select",
+        "a b",
+        "1x",
+        "a`b",
+        "über",
+        "from",
+        "a.b",
+        "x-y",
+        "key",
+        "refresh",
+        "VIEW",
+        "state",
+        "R",
+        "now",
+        "null",
+        "extended",
+        "order by",
+        "[i]",
+        "--",
+        "at",
+        "port5501",
+        "true",
+        "interval",
+        "ROWS",
+        "streamed",
+        "date",
+        "100",
+    ]
+)
 names = st.one_of(plain_names, odd_names)
 texts = st.one_of(
     st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=8),
@@ -65,8 +92,23 @@ options = st.dictionaries(
     st.one_of(plain_names, odd_names).map(str.lower), st.one_of(texts, numbers, st.booleans()), max_size=3
 ).map(Options)
 stream_options = options.map(lambda given: Options({k: v for k, v in given.items() if k not in ("slack", "late")}))
-simple_types = ["INT", "BIGINT", "STRING", "DOUBLE", "FLOAT", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BINARY",
-                "TINYINT", "SMALLINT", "DECIMAL(10,2)", "DECIMAL(38,0)", "INTERVAL DAY TO SECOND"]  # fmt: skip
+simple_types = [
+    "INT",
+    "BIGINT",
+    "STRING",
+    "DOUBLE",
+    "FLOAT",
+    "BOOLEAN",
+    "DATE",
+    "TIMESTAMP",
+    "TIMESTAMP_NTZ",
+    "BINARY",
+    "TINYINT",
+    "SMALLINT",
+    "DECIMAL(10,2)",
+    "DECIMAL(38,0)",
+    "INTERVAL DAY TO SECOND",
+]
 types = st.recursive(
     st.sampled_from(simple_types),
     lambda inner: st.one_of(
@@ -91,29 +133,76 @@ scalars = st.one_of(
     st.integers(-99, 99).map(str),
     texts.map(quote_string),
     names.map(quote_name),
-    st.sampled_from(["NULL", "TRUE", "a + 1 > 2", "DATE '2020-01-01'", "x IN (SELECT b FROM u)", "f(a, -1.5)", "1e3",
-                     "a AND NOT b OR c IS NULL", "TIMESTAMP '2020-01-01 10:00'", "CASE WHEN a THEN 1 ELSE 2 END",
-                     "Now - 5 < ts <= Now", "a mod 2 = 0", "INTERVAL 5 MINUTES", "x[0]", "m.f['k']", "10L"]),
-).map(scalar)  # fmt: skip
+    st.sampled_from(
+        [
+            "NULL",
+            "TRUE",
+            "a + 1 > 2",
+            "DATE '2020-01-01'",
+            "x IN (SELECT b FROM u)",
+            "f(a, -1.5)",
+            "1e3",
+            "a AND NOT b OR c IS NULL",
+            "TIMESTAMP '2020-01-01 10:00'",
+            "CASE WHEN a THEN 1 ELSE 2 END",
+            "Now - 5 < ts <= Now",
+            "a mod 2 = 0",
+            "INTERVAL 5 MINUTES",
+            "x[0]",
+            "m.f['k']",
+            "10L",
+        ]
+    ),
+).map(scalar)
 
 relations = st.builds(
     "{}{}{}".format,
     names.map(quote_name),
-    st.sampled_from(["", " [RANGE 1 MINUTE SLIDE 10 SECONDS INTERNAL]", " [ROWS 100 SLIDE 10]", " [PARTITION BY k ROWS 5]",
-                     " [WINDOW 10 min SLIDE 2 min]", " SYNC y", " [i]", " [i-3..i]", " [i*60-59 .. i*60]",
-                     " PATTERN [a, b, c+]", " AS OF 3", " AS OF SNAPSHOT 7", " AS OF '2024-01-01 10:00'"]),
+    st.sampled_from(
+        [
+            "",
+            " [RANGE 1 MINUTE SLIDE 10 SECONDS INTERNAL]",
+            " [ROWS 100 SLIDE 10]",
+            " [PARTITION BY k ROWS 5]",
+            " [WINDOW 10 min SLIDE 2 min]",
+            " SYNC y",
+            " [i]",
+            " [i-3..i]",
+            " [i*60-59 .. i*60]",
+            " PATTERN [a, b, c+]",
+            " AS OF 3",
+            " AS OF SNAPSHOT 7",
+            " AS OF '2024-01-01 10:00'",
+        ]
+    ),
     st.one_of(st.just(""), names.map(lambda name: f" AS {quote_name(name)}")),
-)  # fmt: skip
+)
 selections = st.sampled_from(
-    ["*", "a, b AS c", "count(*) AS n, sum(x) s", "DISTINCT a", "Istream(*)", "Wstream(*)[ROWS 10]", "Rstream-restore(*)",
-     "sum(p) OVER (PARTITION BY k ROWS 49 PRECEDING SLIDE 10) AS m", "t.*", "a.b.c, x[1], 'q'", "Now",
-     "f(x) OVER (RANGE 5 SECONDS PRECEDING ACTIVE EXPIRATION)"]
-)  # fmt: skip
+    [
+        "*",
+        "a, b AS c",
+        "count(*) AS n, sum(x) s",
+        "DISTINCT a",
+        "Istream(*)",
+        "Wstream(*)[ROWS 10]",
+        "Rstream-restore(*)",
+        "sum(p) OVER (PARTITION BY k ROWS 49 PRECEDING SLIDE 10) AS m",
+        "t.*",
+        "a.b.c, x[1], 'q'",
+        "Now",
+        "f(x) OVER (RANGE 5 SECONDS PRECEDING ACTIVE EXPIRATION)",
+    ]
+)
 join_tails = st.sampled_from(["", " WHERE a > 10", " GROUP BY k ORDER BY k LIMIT 3", " ORDER BY 1"])
 tails = st.sampled_from(
-    ["", " WHERE a > 10", " WHERE a IN (SELECT b FROM w) GROUP BY k HAVING count(*) > 1", " GROUP BY k ORDER BY k LIMIT 3",
-     " WHERE PART_TIMESTAMP = '2015/01/01 0:00'"]
-)  # fmt: skip
+    [
+        "",
+        " WHERE a > 10",
+        " WHERE a IN (SELECT b FROM w) GROUP BY k HAVING count(*) > 1",
+        " GROUP BY k ORDER BY k LIMIT 3",
+        " WHERE PART_TIMESTAMP = '2015/01/01 0:00'",
+    ]
+)
 selects = st.builds("SELECT {} FROM {}{}".format, selections, relations, tails)
 query_texts = st.one_of(
     selects,
@@ -135,25 +224,45 @@ queries = query_texts.map(query)
 
 connectors = st.one_of(
     st.just(Connector("MEMORY")),
-    st.builds(lambda g, f: Connector("FILES", FrozenMap({"glob": g, "format": f})),
-              texts, st.sampled_from(["json", "csv", "parquet"])),
+    st.builds(
+        lambda g, f: Connector("FILES", FrozenMap({"glob": g, "format": f})),
+        texts,
+        st.sampled_from(["json", "csv", "parquet"]),
+    ),
     st.integers(1, 65535).map(lambda n: Connector("PORT", FrozenMap({"port": n}))),
-    st.builds(lambda n, h: Connector("PORT", FrozenMap({"port": n, "host": h, "format": "csv"})),
-              st.integers(1, 65535), texts),
+    st.builds(
+        lambda n, h: Connector("PORT", FrozenMap({"port": n, "host": h, "format": "csv"})), st.integers(1, 65535), texts
+    ),
     st.integers(1, 10**6).map(lambda n: Connector("RATE", FrozenMap({"rows_per_second": n}))),
     st.builds(lambda f, o: Connector("STREAMING", FrozenMap({"format": f, "options": o})), texts, options),
     st.builds(lambda k, o: Connector(k, FrozenMap({"options": o})), st.sampled_from(["KAFKA", "POSTGRES"]), options),
-)  # fmt: skip
+)
 maybe = st.none()
 streams = st.one_of(
-    st.builds(CreateStream, name=names, over=names, key=st.one_of(maybe, st.just(()), name_lists),
-              order_by=st.one_of(maybe, names), slack=st.one_of(maybe, micros),
-              late=st.sampled_from([None, "DIVERT", "DROP", "MERGE"]), partition_length=st.one_of(maybe, whole_seconds),
-              retain=st.one_of(maybe, micros), options=stream_options, if_not_exists=st.booleans()),
+    st.builds(
+        CreateStream,
+        name=names,
+        over=names,
+        key=st.one_of(maybe, st.just(()), name_lists),
+        order_by=st.one_of(maybe, names),
+        slack=st.one_of(maybe, micros),
+        late=st.sampled_from([None, "DIVERT", "DROP", "MERGE"]),
+        partition_length=st.one_of(maybe, whole_seconds),
+        retain=st.one_of(maybe, micros),
+        options=stream_options,
+        if_not_exists=st.booleans(),
+    ),
     st.builds(CreateStream, name=names, columns=column_lists, source=st.one_of(maybe, connectors), order_by=names),
-    st.builds(CreateStream, name=names, columns=st.one_of(maybe, name_lists.map(lambda ns: tuple(Column(n, "") for n in ns))),
-              query=queries, key=st.one_of(maybe, name_lists), retain=st.one_of(maybe, micros), options=stream_options),
-)  # fmt: skip
+    st.builds(
+        CreateStream,
+        name=names,
+        columns=st.one_of(maybe, name_lists.map(lambda ns: tuple(Column(n, "") for n in ns))),
+        query=queries,
+        key=st.one_of(maybe, name_lists),
+        retain=st.one_of(maybe, micros),
+        options=stream_options,
+    ),
+)
 
 
 @st.composite
@@ -162,32 +271,74 @@ def tables(draw: st.DrawFn) -> CreateTable:
     own = st.lists(st.sampled_from([c.name for c in declared]), min_size=1, max_size=2, unique=True).map(tuple)
     foreign = st.builds(ForeignKey, own, names, st.one_of(st.just(()), name_lists))
     return draw(
-        st.builds(CreateTable, name=names, columns=st.just(declared), key=st.one_of(st.just(()), own),
-                  foreign_keys=st.lists(foreign, max_size=2).map(tuple), retroactive=st.booleans(),
-                  query=st.one_of(maybe, queries), options=options, if_not_exists=st.booleans(),
-                  partition_length=st.one_of(maybe, whole_seconds), retain=st.one_of(maybe, micros))
-    )  # fmt: skip
+        st.builds(
+            CreateTable,
+            name=names,
+            columns=st.just(declared),
+            key=st.one_of(st.just(()), own),
+            foreign_keys=st.lists(foreign, max_size=2).map(tuple),
+            retroactive=st.booleans(),
+            query=st.one_of(maybe, queries),
+            options=options,
+            if_not_exists=st.booleans(),
+            partition_length=st.one_of(maybe, whole_seconds),
+            retain=st.one_of(maybe, micros),
+        )
+    )
 
 
 rows = st.builds(InsertRow, st.tuples(scalars, scalars), st.one_of(maybe, points))
 assignments = st.lists(st.tuples(names, scalars), min_size=1, max_size=2).map(tuple)
 conditions = st.one_of(maybe, scalars)
 changes = st.one_of(
-    st.builds(Insert, table=names, columns=st.one_of(maybe, st.just(("a", "b c"))), rows=st.lists(rows, min_size=1, max_size=2).map(tuple)),
-    st.builds(Insert, table=names, columns=st.one_of(maybe, name_lists), query=selects.map(query), at=st.one_of(maybe, points)),
-    st.builds(Update, table=names, alias=st.one_of(maybe, names), assignments=assignments, where=conditions, at=st.one_of(maybe, points)),
+    st.builds(
+        Insert,
+        table=names,
+        columns=st.one_of(maybe, st.just(("a", "b c"))),
+        rows=st.lists(rows, min_size=1, max_size=2).map(tuple),
+    ),
+    st.builds(
+        Insert, table=names, columns=st.one_of(maybe, name_lists), query=selects.map(query), at=st.one_of(maybe, points)
+    ),
+    st.builds(
+        Update,
+        table=names,
+        alias=st.one_of(maybe, names),
+        assignments=assignments,
+        where=conditions,
+        at=st.one_of(maybe, points),
+    ),
     st.builds(Delete, table=names, alias=st.one_of(maybe, names), where=conditions, at=st.one_of(maybe, points)),
-    st.builds(Merge, target=names, target_alias=st.one_of(maybe, names), source=st.one_of(names, queries),
-              source_alias=st.one_of(maybe, names), on=scalars, at=st.one_of(maybe, points),
-              clauses=st.lists(st.one_of(
-                  st.builds(MergeClause, st.sampled_from(["matched", "not matched by source"]), st.just("delete"), conditions),
-                  st.builds(MergeClause, st.just("matched"), st.just("update"), conditions, assignments),
-                  st.builds(MergeClause, st.just("matched"), st.just("update"), conditions, star=st.just(True)),
-                  st.builds(MergeClause, st.just("not matched"), st.just("insert"), conditions, star=st.just(True)),
-                  st.builds(MergeClause, st.just("not matched"), st.just("insert"), conditions,
-                            columns=st.one_of(st.just(()), st.just(("a", "b c"))), values=st.tuples(scalars, scalars)),
-              ), min_size=1, max_size=3).map(tuple)),
-)  # fmt: skip
+    st.builds(
+        Merge,
+        target=names,
+        target_alias=st.one_of(maybe, names),
+        source=st.one_of(names, queries),
+        source_alias=st.one_of(maybe, names),
+        on=scalars,
+        at=st.one_of(maybe, points),
+        clauses=st.lists(
+            st.one_of(
+                st.builds(
+                    MergeClause, st.sampled_from(["matched", "not matched by source"]), st.just("delete"), conditions
+                ),
+                st.builds(MergeClause, st.just("matched"), st.just("update"), conditions, assignments),
+                st.builds(MergeClause, st.just("matched"), st.just("update"), conditions, star=st.just(True)),
+                st.builds(MergeClause, st.just("not matched"), st.just("insert"), conditions, star=st.just(True)),
+                st.builds(
+                    MergeClause,
+                    st.just("not matched"),
+                    st.just("insert"),
+                    conditions,
+                    columns=st.one_of(st.just(()), st.just(("a", "b c"))),
+                    values=st.tuples(scalars, scalars),
+                ),
+            ),
+            min_size=1,
+            max_size=3,
+        ).map(tuple),
+    ),
+)
 triggers = st.one_of(
     st.integers(1, 10**12).map(lambda n: Trigger("every", every=n)),
     st.integers(1, 10**9).map(lambda n: Trigger("after", rows=n)),
@@ -195,34 +346,71 @@ triggers = st.one_of(
     st.just(Trigger("demand")),
 )
 policies = st.builds(
-    RefreshPolicy, st.lists(triggers, min_size=1, max_size=3).map(tuple),
+    RefreshPolicy,
+    st.lists(triggers, min_size=1, max_size=3).map(tuple),
     st.sampled_from([None, "AUTO", "INCREMENTAL", "INCREMENTAL STRICT", "FULL"]),
-)  # fmt: skip
+)
 views = st.one_of(
-    st.builds(CreateView, name=names, query=queries, output=st.sampled_from([None, "STREAMED", "COMPLETE"]),
-              columns=st.one_of(maybe, name_lists), sync_by=st.one_of(maybe, names), refresh=st.one_of(maybe, policies),
-              partition_length=st.one_of(maybe, whole_seconds), retain=st.one_of(maybe, micros), options=options,
-              or_replace=st.booleans(), if_not_exists=st.booleans(), materialized=st.booleans()),
-    st.builds(CreateViewDelta, name=names, initialize=queries, initialize_index=names, update=queries, update_index=names,
-              partition_length=whole_seconds, retain=st.one_of(maybe, micros), options=options,
-              or_replace=st.booleans(), if_not_exists=st.booleans()),
-)  # fmt: skip
+    st.builds(
+        CreateView,
+        name=names,
+        query=queries,
+        output=st.sampled_from([None, "STREAMED", "COMPLETE"]),
+        columns=st.one_of(maybe, name_lists),
+        sync_by=st.one_of(maybe, names),
+        refresh=st.one_of(maybe, policies),
+        partition_length=st.one_of(maybe, whole_seconds),
+        retain=st.one_of(maybe, micros),
+        options=options,
+        or_replace=st.booleans(),
+        if_not_exists=st.booleans(),
+        materialized=st.booleans(),
+    ),
+    st.builds(
+        CreateViewDelta,
+        name=names,
+        initialize=queries,
+        initialize_index=names,
+        update=queries,
+        update_index=names,
+        partition_length=whole_seconds,
+        retain=st.one_of(maybe, micros),
+        options=options,
+        or_replace=st.booleans(),
+        if_not_exists=st.booleans(),
+    ),
+)
 bodies = st.lists(
-    st.sampled_from(["INSERT INTO state VALUES (Next, 1)", "UPDATE state SET cnt=cnt+1", "DELETE FROM inwindow WHERE a <= 'x;y'",
-                     "INSERT INTO RETURN SELECT tsum/cnt FROM state"]), max_size=2
-).map(tuple)  # fmt: skip
+    st.sampled_from(
+        [
+            "INSERT INTO state VALUES (Next, 1)",
+            "UPDATE state SET cnt=cnt+1",
+            "DELETE FROM inwindow WHERE a <= 'x;y'",
+            "INSERT INTO RETURN SELECT tsum/cnt FROM state",
+        ]
+    ),
+    max_size=2,
+).map(tuple)
 aggregates = st.one_of(
-    st.builds(CreateAggregate, name=names, parameters=column_lists, returns=st.one_of(types, column_lists),
-              algebraic=st.booleans(), window=st.booleans(), or_replace=st.booleans(),
-              tables=st.lists(st.builds(AggregateTable, names, column_lists), max_size=2).map(tuple),
-              blocks=st.builds(lambda i, x: FrozenMap({"INITIALIZE": i, "ITERATE": i, "EXPIRE": x}), bodies, bodies)),
+    st.builds(
+        CreateAggregate,
+        name=names,
+        parameters=column_lists,
+        returns=st.one_of(types, column_lists),
+        algebraic=st.booleans(),
+        window=st.booleans(),
+        or_replace=st.booleans(),
+        tables=st.lists(st.builds(AggregateTable, names, column_lists), max_size=2).map(tuple),
+        blocks=st.builds(lambda i, x: FrozenMap({"INITIALIZE": i, "ITERATE": i, "EXPIRE": x}), bodies, bodies),
+    ),
     st.builds(CreateAggregate, name=names, parameters=column_lists, returns=types, external=texts),
     st.builds(LoadAggregates, names=st.lists(names, max_size=3).map(tuple)),
-)  # fmt: skip
+)
 selected = st.builds(
     lambda q, output: Select(query=Query(q.tree, output) if not q.sql().startswith("VALUES") else q),
-    queries, st.sampled_from([None, "STREAMED", "COMPLETE"]),
-)  # fmt: skip
+    queries,
+    st.sampled_from([None, "STREAMED", "COMPLETE"]),
+)
 commands = st.one_of(
     selected,
     st.builds(Refresh, view=st.one_of(maybe, names)),

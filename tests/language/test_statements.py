@@ -28,13 +28,19 @@ def one(text: str) -> hl.Statement:
         ("PORT 5501", "PORT", {"port": 5501}),
         ("'port5501' HOST 'h' FORMAT csv", "PORT", {"port": 5501, "host": "h", "format": "csv"}),
         ("RATE 10", "RATE", {"rows_per_second": 10}),
-        ("STREAMING 'rate' OPTIONS (rowsPerSecond 5, a.b = 'x')", "STREAMING",
-         {"format": "rate", "options": {"rowsPerSecond": 5, "a.b": "x"}}),
-        ("KAFKA OPTIONS (kafka.bootstrap.servers = 'h:9092', subscribe 't')", "KAFKA",
-         {"options": {"kafka.bootstrap.servers": "h:9092", "subscribe": "t"}}),
+        (
+            "STREAMING 'rate' OPTIONS (rowsPerSecond 5, a.b = 'x')",
+            "STREAMING",
+            {"format": "rate", "options": {"rowsPerSecond": 5, "a.b": "x"}},
+        ),
+        (
+            "KAFKA OPTIONS (kafka.bootstrap.servers = 'h:9092', subscribe 't')",
+            "KAFKA",
+            {"options": {"kafka.bootstrap.servers": "h:9092", "subscribe": "t"}},
+        ),
         ("POSTGRES OPTIONS ()", "POSTGRES", {"options": {}}),
     ],
-)  # fmt: skip
+)
 def test_connectors(text: str, kind: str, arguments: dict[str, object]) -> None:
     statement = one(f"REGISTER SOURCE s (a INT) FROM {text}")
     assert isinstance(statement, hl.RegisterSource)
@@ -43,7 +49,8 @@ def test_connectors(text: str, kind: str, arguments: dict[str, object]) -> None:
 
 def test_columns_in_either_order() -> None:
     statement = one(
-        "REGISTER SOURCE s (a INT NOT NULL, decimal(10, 2) b, c array<struct<x: int, y: string>>, date date) FROM MEMORY"
+        "REGISTER SOURCE s (a INT NOT NULL, decimal(10, 2) b, c array<struct<x: int, y: string>>, date date) "
+        "FROM MEMORY"
     )
     assert isinstance(statement, hl.RegisterSource)
     assert [(c.name, c.type, c.not_null) for c in statement.columns] == [
@@ -56,10 +63,12 @@ def test_columns_in_either_order() -> None:
 
 def test_stream_clauses_in_any_order_and_in_options() -> None:
     plain = one(
-        "CREATE STREAM t OVER s RETAIN 7 DAYS KEY (a, b) LATE DROP SLACK 10 SECONDS PARTITION LENGTH 1 MINUTE ORDER BY ts"
+        "CREATE STREAM t OVER s RETAIN 7 DAYS KEY (a, b) LATE DROP SLACK 10 SECONDS "
+        "PARTITION LENGTH 1 MINUTE ORDER BY ts"
     )
     given = one(
-        "CREATE STREAM t OVER s KEY (a, b) ORDER BY ts PARTITION LENGTH 60 RETAIN 7 DAYS WITH (slack = 10, late = 'drop')"
+        "CREATE STREAM t OVER s KEY (a, b) ORDER BY ts PARTITION LENGTH 60 RETAIN 7 DAYS "
+        "WITH (slack = 10, late = 'drop')"
     )
     assert plain == given
     assert isinstance(plain, hl.CreateStream)
@@ -106,11 +115,21 @@ def test_insert_with_times() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1", 1), ("-1", -1), ("1.50", Decimal("1.50")), ("1e3", 1000.0), ("'it\\'s'", "it's"), ('"x"', "x"), ("NULL", None),
-        ("TRUE", True), ("(2)", 2), ("10L", 10), ("1.5BD", Decimal("1.5")), ("DATE '2020-01-02'", date(2020, 1, 2)),
+        ("1", 1),
+        ("-1", -1),
+        ("1.50", Decimal("1.50")),
+        ("1e3", 1000.0),
+        ("'it\\'s'", "it's"),
+        ('"x"', "x"),
+        ("NULL", None),
+        ("TRUE", True),
+        ("(2)", 2),
+        ("10L", 10),
+        ("1.5BD", Decimal("1.5")),
+        ("DATE '2020-01-02'", date(2020, 1, 2)),
         ("TIMESTAMP '2020-01-02 03:04:05'", datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)),
     ],
-)  # fmt: skip
+)
 def test_literals(text: str, value: object) -> None:
     statement = one(f"INSERT INTO s VALUES ({text})")
     assert isinstance(statement, hl.Insert)
@@ -144,8 +163,11 @@ def test_update_delete_merge() -> None:
     )
     assert isinstance(merge, hl.Merge)
     assert [(clause.kind, clause.action) for clause in merge.clauses] == [
-        ("matched", "delete"), ("matched", "update"), ("not matched", "insert"), ("not matched by source", "update"),
-    ]  # fmt: skip
+        ("matched", "delete"),
+        ("matched", "update"),
+        ("not matched", "insert"),
+        ("not matched by source", "update"),
+    ]
     assert (merge.source, merge.at) == ("s", 9 * SECOND)
 
 
@@ -176,13 +198,23 @@ def test_view_clauses() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT a FROM t", "SELECT a, b", "SELECT 1 AS a", "SELECT a FROM t x", "SELECT a FROM t WHERE a > 10",
-        "SELECT a FROM t JOIN u ON t.a = u.a", "SELECT a FROM t JOIN u", "SELECT a FROM (SELECT * FROM t)",
-        "SELECT a FROM t GROUP BY a HAVING count(*) > 1", "SELECT a FROM t ORDER BY a LIMIT 10",
-        "SELECT a FROM t UNION SELECT b FROM u", "WITH q AS (SELECT 1 AS a) SELECT a FROM q", "SELECT a FROM t AS OF 3",
-        "SELECT explode(a) FROM t LATERAL VIEW explode(b) x AS y", "SELECT count(*) n FROM CHANGES(v)",
+        "SELECT a FROM t",
+        "SELECT a, b",
+        "SELECT 1 AS a",
+        "SELECT a FROM t x",
+        "SELECT a FROM t WHERE a > 10",
+        "SELECT a FROM t JOIN u ON t.a = u.a",
+        "SELECT a FROM t JOIN u",
+        "SELECT a FROM (SELECT * FROM t)",
+        "SELECT a FROM t GROUP BY a HAVING count(*) > 1",
+        "SELECT a FROM t ORDER BY a LIMIT 10",
+        "SELECT a FROM t UNION SELECT b FROM u",
+        "WITH q AS (SELECT 1 AS a) SELECT a FROM q",
+        "SELECT a FROM t AS OF 3",
+        "SELECT explode(a) FROM t LATERAL VIEW explode(b) x AS y",
+        "SELECT count(*) n FROM CHANGES(v)",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize(
     "tail",
     [
@@ -226,7 +258,7 @@ def test_output_in_the_query_is_moved_to_the_view() -> None:
         ("ALTER VIEW v SET (k = 1)", hl.Alter(kind="VIEW", name="v", settings=hl.Options({"k": 1}))),
         (
             "ALTER STREAM s SET k = 'a', m = 2",
-            hl.Alter(kind="STREAM", name="s", settings=hl.Options({"k": "a", "m": 2})),
+            hl.Alter(kind="STREAM", name="s", settings=hl.Options([("k", "a"), ("m", 2)])),
         ),
         ("ALTER CLOCK SET manual", hl.Alter(kind="CLOCK", settings=hl.Options({"mode": "manual"}))),
         ("DROP VIEW IF EXISTS v CASCADE", hl.Drop(kind="VIEW", name="v", cascade=True, if_exists=True)),

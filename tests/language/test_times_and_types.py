@@ -23,9 +23,19 @@ NEW_YEAR = 1420070400 * 1_000_000
 
 @pytest.mark.parametrize(
     "text",
-    ["2015/01/01 0:00", "2015-01-01", "2015-01-01 00:00:00", "2015-01-01T00:00:00Z", "2015-01-01T01:00:00+01:00",
-     "2014-12-31 19:00:00-0500", "2015-01-01 00:00:00.000000 UTC", "1420070400", 1420070400, 1420070400.0],
-)  # fmt: skip
+    [
+        "2015/01/01 0:00",
+        "2015-01-01",
+        "2015-01-01 00:00:00",
+        "2015-01-01T00:00:00Z",
+        "2015-01-01T01:00:00+01:00",
+        "2014-12-31 19:00:00-0500",
+        "2015-01-01 00:00:00.000000 UTC",
+        "1420070400",
+        1420070400,
+        1420070400.0,
+    ],
+)
 def test_parse_time(text: str | float) -> None:
     assert parse_time(text) == NEW_YEAR
 
@@ -39,9 +49,19 @@ def test_bad_times(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("10 SECONDS", 10), ("1 min", 60), ("INTERVAL '5' MINUTE", 300), ("INTERVAL 5 MINUTES", 300), (10, 10), ("7 days", 604800),
-     ("INTERVAL '5 minutes'", 300), ("2", 2), ("1.5 hours", 5400), ("500 ms", 0.5)],
-)  # fmt: skip
+    [
+        ("10 SECONDS", 10),
+        ("1 min", 60),
+        ("INTERVAL '5' MINUTE", 300),
+        ("INTERVAL 5 MINUTES", 300),
+        (10, 10),
+        ("7 days", 604800),
+        ("INTERVAL '5 minutes'", 300),
+        ("2", 2),
+        ("1.5 hours", 5400),
+        ("500 ms", 0.5),
+    ],
+)
 def test_parse_duration(text: str | int, seconds: float) -> None:
     assert parse_duration(text) == seconds * 1_000_000
 
@@ -55,11 +75,21 @@ def test_times_print_and_parse(micros: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "normal"),
-    [("char(10)", "STRING"), ("varchar", "STRING"), ("real", "FLOAT"), ("integer", "INT"), ("long", "BIGINT"),
-     ("decimal", "DECIMAL(10,0)"), ("numeric(5)", "DECIMAL(5,0)"), ("double precision", "DOUBLE"),
-     ("map<string,array<int>>", "MAP<STRING, ARRAY<INT>>"), ("struct<a:int,`b c`:date>", "STRUCT<a: INT, `b c`: DATE>"),
-     ("interval day to second", "INTERVAL DAY TO SECOND"), ("interval hour", "INTERVAL DAY TO SECOND")],
-)  # fmt: skip
+    [
+        ("char(10)", "STRING"),
+        ("varchar", "STRING"),
+        ("real", "FLOAT"),
+        ("integer", "INT"),
+        ("long", "BIGINT"),
+        ("decimal", "DECIMAL(10,0)"),
+        ("numeric(5)", "DECIMAL(5,0)"),
+        ("double precision", "DOUBLE"),
+        ("map<string,array<int>>", "MAP<STRING, ARRAY<INT>>"),
+        ("struct<a:int,`b c`:date>", "STRUCT<a: INT, `b c`: DATE>"),
+        ("interval day to second", "INTERVAL DAY TO SECOND"),
+        ("interval hour", "INTERVAL DAY TO SECOND"),
+    ],
+)
 def test_normalise(text: str, normal: str) -> None:
     assert normalise_type(text) == normal
 
@@ -77,14 +107,25 @@ def test_unknown_types(text: str) -> None:
 @pytest.mark.parametrize(
     ("ddl", "arrow"),
     [
-        ("BOOLEAN", pa.bool_()), ("TINYINT", pa.int8()), ("SMALLINT", pa.int16()), ("INT", pa.int32()), ("BIGINT", pa.int64()),
-        ("FLOAT", pa.float32()), ("DOUBLE", pa.float64()), ("STRING", pa.string()), ("BINARY", pa.binary()),
-        ("DATE", pa.date32()), ("TIMESTAMP", pa.timestamp("us", tz="UTC")), ("TIMESTAMP_NTZ", pa.timestamp("us")),
-        ("DECIMAL(10,2)", pa.decimal128(10, 2)), ("INTERVAL DAY TO SECOND", pa.duration("us")),
-        ("ARRAY<INT>", pa.list_(pa.int32())), ("MAP<STRING, DOUBLE>", pa.map_(pa.string(), pa.float64())),
+        ("BOOLEAN", pa.bool_()),
+        ("TINYINT", pa.int8()),
+        ("SMALLINT", pa.int16()),
+        ("INT", pa.int32()),
+        ("BIGINT", pa.int64()),
+        ("FLOAT", pa.float32()),
+        ("DOUBLE", pa.float64()),
+        ("STRING", pa.string()),
+        ("BINARY", pa.binary()),
+        ("DATE", pa.date32()),
+        ("TIMESTAMP", pa.timestamp("us", tz="UTC")),
+        ("TIMESTAMP_NTZ", pa.timestamp("us")),
+        ("DECIMAL(10,2)", pa.decimal128(10, 2)),
+        ("INTERVAL DAY TO SECOND", pa.duration("us")),
+        ("ARRAY<INT>", pa.list_(pa.int32())),
+        ("MAP<STRING, DOUBLE>", pa.map_(pa.string(), pa.float64())),
         ("STRUCT<a: INT, `b c`: ARRAY<DATE>>", pa.struct([("a", pa.int32()), ("b c", pa.list_(pa.date32()))])),
     ],
-)  # fmt: skip
+)
 def test_arrow_and_back(ddl: str, arrow: pa.DataType) -> None:
     assert arrow_type(ddl) == arrow
     assert ddl_type(arrow) == ddl
@@ -93,11 +134,17 @@ def test_arrow_and_back(ddl: str, arrow: pa.DataType) -> None:
 @pytest.mark.parametrize(
     ("arrow", "ddl"),
     [
-        (pa.large_string(), "STRING"), (pa.string_view(), "STRING"), (pa.dictionary(pa.int32(), pa.string()), "STRING"),
-        (pa.uint8(), "SMALLINT"), (pa.uint16(), "INT"), (pa.uint32(), "BIGINT"), (pa.uint64(), "DECIMAL(20,0)"),
-        (pa.timestamp("ns", tz="Europe/Berlin"), "TIMESTAMP"), (pa.large_list(pa.int8()), "ARRAY<TINYINT>"),
+        (pa.large_string(), "STRING"),
+        (pa.string_view(), "STRING"),
+        (pa.dictionary(pa.int32(), pa.string()), "STRING"),
+        (pa.uint8(), "SMALLINT"),
+        (pa.uint16(), "INT"),
+        (pa.uint32(), "BIGINT"),
+        (pa.uint64(), "DECIMAL(20,0)"),
+        (pa.timestamp("ns", tz="Europe/Berlin"), "TIMESTAMP"),
+        (pa.large_list(pa.int8()), "ARRAY<TINYINT>"),
     ],
-)  # fmt: skip
+)
 def test_wider_arrow_types(arrow: pa.DataType, ddl: str) -> None:
     assert ddl_type(arrow) == ddl
 

@@ -2,6 +2,7 @@
 
 It reads from the middle of a token list and stops where the query stops, so the clauses after a view's query (REFRESH,
 RETAIN, ...) need no search for the end. For that, a name that begins such a clause is never an alias (`_stops`).
+It is one long module because sqlglot's parser is one class and the pieces call each other.
 """
 
 # mypy: allow-subclassing-any
@@ -27,14 +28,12 @@ _POINT_STARTS = {TokenType.NUMBER, TokenType.STRING, TokenType.DASH}
 # A word that begins a tail clause, and the words one of which must follow it. What follows is part of the test, so that
 # `SELECT 1 AS late` and `FROM t AS refresh` stay legal.
 _TAILS: dict[str, Collection[str]] = {
-    "REFRESH": ("EVERY", "AFTER", "ON", "POLICY"),
     "PARTITION": ("LENGTH",),
     "LATE": ("DIVERT", "DROP", "MERGE"),
     "SYNC": ("BY",),
     "VERSION": ("AS",),
 }
 _TAILS_BEFORE: dict[str, set[TokenType]] = {
-    "RETAIN": {TokenType.NUMBER, TokenType.STRING, TokenType.INTERVAL},
     "SLACK": {TokenType.NUMBER, TokenType.STRING, TokenType.INTERVAL},
     "AT": {*_POINT_STARTS, TokenType.TIMESTAMPTZ, TokenType.TIMESTAMP, TokenType.DATE},
     "PATTERN": {TokenType.L_BRACKET},
@@ -78,6 +77,8 @@ class HeadraceParser(SparkParser):
         if self._curr.token_type == TokenType.IDENTIFIER:
             return False
         word, following = self._curr.text.upper(), self._next
+        if word in ("REFRESH", "RETAIN"):  # always ours, so that a slip in the clause is told as one
+            return True
         if following.token_type != TokenType.IDENTIFIER and following.text.upper() in _TAILS.get(word, ()):
             return True
         if following.token_type in _TAILS_BEFORE.get(word, ()):

@@ -28,6 +28,7 @@ from headrace.storage.writer import MICROS
 
 TS = Field("TS", "TIMESTAMP")
 PART_TIMESTAMP = "PART_TIMESTAMP"
+_NEVER = (1 << 63) - 1
 
 _EXTRA = {
     "append": (Field("__t", "BIGINT"), Field("__seq", "BIGINT")),
@@ -115,6 +116,10 @@ class Logs:
             return self.engine.sql(_latest_of_each_key(item, shown), {"log_rows": log})
         return self.engine.sql(_rows_of_positive_weight(item, shown), {"log_rows": log})
 
+    def versions(self, item: Object, parts: Sequence[Part], upto: int | None) -> Any:
+        """Every version of every key of an upsert log, with the time it began (`__from`) and ended (`__to`)."""
+        return self.engine.sql(_versions(item), {"log_rows": self.rows(item, parts, upto)})
+
     def changes(self, item: Object, parts: Sequence[Part], upto: int | None, since: int | None = None) -> Any:
         """The tagged tuples: `op`, the row, `ts`; in the order of time."""
         if item.log == "upsert":
@@ -145,6 +150,16 @@ def _latest_of_each_key(item: Object, shown: str) -> str:
     return (
         f"SELECT {shown} FROM (SELECT newest.* FROM (SELECT max_by(struct({stored}), struct(__t, __seq)) AS newest"
         f" FROM log_rows GROUP BY {key})) WHERE __op = '+'"
+    )
+
+
+def _versions(item: Object) -> str:
+    key = item.key or ()
+    return (
+        f"SELECT {listed(item.names)}, __t AS __from, __to FROM (SELECT *, coalesce(lead(__t) OVER"
+        f" (PARTITION BY {listed(key)} ORDER BY __t), {_NEVER}) AS __to FROM (SELECT *, row_number() OVER"
+        f" (PARTITION BY {listed([*key, '__t'])} ORDER BY __seq DESC) AS __rank FROM log_rows) WHERE __rank = 1)"
+        f" WHERE __op = '+'"
     )
 
 

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from headrace.algebra.non_retroactive import meet_versions
+from headrace.algebra.stars import spell_out_stars
 from headrace.errors import DefinitionError, StorageError
 from headrace.language import Query, RelationRef
-from headrace.maintenance.logs import PART_TIMESTAMP, Logs
+from headrace.maintenance.logs import PART_TIMESTAMP, Logs, relation_fields
 from headrace.storage.records import Object, Part, RefreshRecord
 
 
@@ -55,13 +57,13 @@ class Relations:
             )
         if item.log == "state":
             if extra:
-                raise DefinitionError("NO_PARTS", _no_parts(item))
+                raise DefinitionError(*_no_times(item, extra))
             refresh = self.source.last_refresh(item)
             if time is not None and refresh is not None and refresh.point is not None and time < refresh.point:
                 return self.evaluate(self.query_of(item), time).toDF(*item.names)
             return self.logs.relation(item, parts, None)
         if PART_TIMESTAMP in extra and item.partition_length is None:
-            raise DefinitionError("NO_PARTS", _no_parts(item))
+            raise DefinitionError(*_no_times(item, extra))
         upto = least(time, self.reach(item, parts))
         forgotten = self.forgotten(item, parts, upto)
         return self.logs.relation(item, parts, upto, forgotten_before=forgotten, extra=extra)
@@ -69,24 +71,43 @@ class Relations:
     def evaluate(self, query: Query, time: int | None = None) -> Any:
         """The query's result over all its relations at `time`."""
         references = query.relations()
-        names = [f"relation_{number}" for number in range(len(references))]
-        frames = {name: self._referred(ref, time) for name, ref in zip(names, references, strict=True)}
+        items = [self.source.find(ref.name) for ref in references]
+        extras: list[tuple[str, ...]] = [(PART_TIMESTAMP,) if ref.part_timestamp else () for ref in references]
+        versions: frozenset[int] = frozenset()
+        fixed = frozenset(number for number, item in enumerate(items) if item.option("non_retroactive"))
+        parted = frozenset(number for number, ref in enumerate(references) if ref.part_timestamp)
+        shown = {number: [field.name for field in relation_fields(item)] for number, item in enumerate(items)}
+        if parted:
+            query = spell_out_stars(query, parted, shown)
+        if fixed:
+            rewritten = meet_versions(query, fixed, shown)
+            query, versions = rewritten.query, rewritten.versions
+            for number in rewritten.arrivals:
+                extras[number] = (*extras[number], "__t")
+        names = [f"relation_{number}_" for number in range(len(references))]
+        frames = {}
+        for number, (ref, item) in enumerate(zip(references, items, strict=True)):
+            seen, at = self._moment(ref, time)
+            if number in versions:
+                frames[names[number]] = seen.logs.versions(item, seen.source.parts(item), at)
+            else:
+                frames[names[number]] = seen._referred(ref, item, at, extras[number])
         return self.logs.engine.sql(query.to_spark(names), frames)
 
-    def _referred(self, ref: RelationRef, time: int | None) -> Any:
+    def _moment(self, ref: RelationRef, time: int | None) -> tuple[Relations, int | None]:
+        """Where and when a reference is to be read."""
         if ref.as_of is None:
-            return self._named(ref, time)
+            return self, time
         if ref.as_of.snapshot is not None:
-            return self.earlier(ref.as_of.snapshot)._named(ref, None)
-        return self._named(ref, ref.as_of.time)
+            return self.earlier(ref.as_of.snapshot), None
+        return self, ref.as_of.time
 
-    def _named(self, ref: RelationRef, time: int | None) -> Any:
-        item = self.source.find(ref.name)
+    def _referred(self, ref: RelationRef, item: Object, time: int | None, extra: Sequence[str]) -> Any:
         if ref.kind == "changes":
             return self.changes_of(self, item, None, time)
         if time is not None:
             self._check_kept(item, time)
-        return self.at(item, time, (PART_TIMESTAMP,) if ref.part_timestamp else ())
+        return self.at(item, time, extra)
 
     def _check_kept(self, item: Object, time: int) -> None:
         """A time whose rows RETAIN has already dropped cannot be asked for."""
@@ -108,5 +129,14 @@ def least(*times: int | None) -> int | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _no_parts(item: Object) -> str:
-    return f"{item.name} has no temporal parts, so it has no PART_TIMESTAMP. Declare it with PARTITION LENGTH n."
+def _no_times(item: Object, extra: Sequence[str]) -> tuple[str, str]:
+    if PART_TIMESTAMP in extra:
+        return (
+            "NO_PARTS",
+            f"{item.name} has no temporal parts, so it has no PART_TIMESTAMP. Declare it with PARTITION LENGTH n.",
+        )
+    return (
+        "NO_ARRIVAL_TIMES",
+        f"{item.name} keeps only its newest content, so its rows have no times of arrival to meet a non-retroactive "
+        "table by. Declare it as a STREAMED view.",
+    )

@@ -41,11 +41,19 @@ def insert(home: Home, transaction: Transaction, statement: Insert) -> int:
         times: list[int | None] | None = None if statement.at is None else [statement.at] * rows.num_rows
     else:
         rows = _values(home, target, chosen, statement)
-        times = [row.at if row.at is not None else statement.at for row in statement.rows or ()]
+        times = _given_times(statement)
     missing = [field for field in fields if field not in chosen]
     for field in missing:
         rows = rows.append_column(field.name, pa.nulls(rows.num_rows, arrow_type(field.type)))
     return put(home, transaction, target, rows.select([f.name for f in fields]), times, statement.query is not None)
+
+
+def _given_times(statement: Insert) -> list[int | None]:
+    """Each row's own AT; one that stands only at the very end holds for all rows."""
+    given = [row.at for row in statement.rows or ()]
+    if given and given[-1] is not None and all(time is None for time in given[:-1]):
+        return [given[-1]] * len(given)
+    return [statement.at if time is None else time for time in given]
 
 
 def put(

@@ -1,0 +1,126 @@
+"""One Spark session and one Sail session for a whole run, and homes in temporary folders on either.
+
+A test that asks for `session` (or `connect`) runs on Apache Spark and again on Sail. What an engine lacks is marked on
+the test with `needs(capability)`: there the test is left out, and `test_engines.py` checks that the engine says so.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from headrace.engine import LACKS, Engine, open_engine
+from headrace.session import Session
+from headrace.session import connect as connect_home
+
+# Deadlines would fail on a busy machine; too-slow checks too.
+_COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
+settings.register_profile("fast", max_examples=int(os.environ.get("HEADRACE_EXAMPLES", "100")), **_COMMON)
+settings.register_profile("ci", parent=settings.get_profile("fast"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "fast")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(capability): the engine must have it")
+
+
+@pytest.fixture(scope="session")
+def spark_engine() -> Engine:
+    """Apache Spark, embedded: one for all tests."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", os.sys.executable)  # type: ignore[attr-defined]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.default.parallelism", "2")
+            .config("spark.sql.adaptive.enabled", "false")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.sources.parallelPartitionDiscovery.threshold", "100000")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.log.level", "OFF")
+            .getOrCreate()
+        )
+    return open_engine("spark", spark)
+
+
+@pytest.fixture(scope="session")
+def sail_engine() -> Engine:
+    """Sail: one server for all tests."""
+    return open_engine("sail")
+
+
+@pytest.fixture(params=["spark", "sail"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Each engine in turn."""
+    for mark in request.node.iter_markers("needs"):
+        if mark.args[0] in LACKS[request.param]:
+            pytest.skip(f"{request.param} has no {mark.args[0]}; test_engines.py checks that it says so")
+    found: Engine = request.getfixturevalue(f"{request.param}_engine")
+    return found
+
+
+Connect = Callable[..., Session]
+
+
+@pytest.fixture
+def connect(engine: Engine, tmp_path: Path) -> Iterator[Connect]:
+    """A function that opens the test's home (again), closing what was left open at the end."""
+    opened: list[Session] = []
+
+    def open_session(home: str | Path | None = None, catalog: str | None = None) -> Session:
+        session = connect_home(str(home or tmp_path / "home"), engine=engine.kind, spark=engine.spark, catalog=catalog)
+        opened.append(session)
+        return session
+
+    yield open_session
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture
+def session(connect: Connect) -> Session:
+    """A session on a new home."""
+    return connect()
+
+
+def rows(frame: Any) -> list[tuple[Any, ...]]:
+    """A DataFrame's rows as tuples, in an order that does not depend on the engine."""
+    table = frame.toArrow()
+    found = list(zip(*[column.to_pylist() for column in table.columns], strict=True)) if table.num_columns else []
+    return sorted(found, key=_order)
+
+
+def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple((value is None, str(type(value)), str(value)) for value in row)
+
+
+def ordered(frame: Any) -> list[tuple[Any, ...]]:
+    """A DataFrame's rows as tuples, in the frame's own order."""
+    table = frame.toArrow()
+    return list(zip(*[column.to_pylist() for column in table.columns], strict=True))
+
+
+def tagged(frame: Any) -> list[tuple[Any, ...]]:
+    """Tagged tuples as the papers print them: op, values..., seconds."""
+    return [(*row[:-1], row[-1].timestamp()) for row in ordered(frame)]
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port nobody listens on."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
