@@ -7,6 +7,8 @@ the test with `needs(capability)`: there the test is left out, and `test_engines
 from __future__ import annotations
 
 import os
+import socket
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,7 +37,7 @@ def spark_engine() -> Engine:
     """Apache Spark, embedded: one for all tests."""
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", os.sys.executable)  # type: ignore[attr-defined]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         spark = (
@@ -117,10 +119,17 @@ def tagged(frame: Any) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture
-def free_port() -> int:
-    """A port nobody listens on."""
-    import socket
-
-    with socket.socket() as probe:
+def free_ports() -> list[int]:
+    """Ports nobody listens on."""
+    probes = [socket.socket() for _ in range(3)]
+    for probe in probes:
         probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    ports = [int(probe.getsockname()[1]) for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+@pytest.fixture
+def free_port(free_ports: list[int]) -> int:
+    return free_ports[0]

@@ -53,9 +53,7 @@ ROOMS = (
 def test_example_3_streamed_query(session: Session) -> None:
     declare_rooms(session)
     session.sql(ROOMS)
-    answer = session.sql(
-        "select STREAMED RoomID, Temperature from R(RoomTempStr) R where R.Temperature > 80"
-    )
+    answer = session.sql("select STREAMED RoomID, Temperature from R(RoomTempStr) R where R.Temperature > 80")
     assert tagged(answer) == [("+", "a", 105, 2), ("+", "c", 95, 4), ("-", "a", None, 5), ("u", "c", 103, 6)]
 
 
@@ -64,9 +62,7 @@ def test_example_4_query_over_a_view(session: Session) -> None:
     session.sql(
         "create STREAMED view HotRooms1 as select RoomID, Temperature from R(RoomTempStr) R where R.Temperature > 80"
     )
-    session.sql(
-        "create STREAMED view Q4 as select RoomID, Temperature from R(HotRooms1) R where R.Temperature > 100"
-    )
+    session.sql("create STREAMED view Q4 as select RoomID, Temperature from R(HotRooms1) R where R.Temperature > 100")
     session.sql(ROOMS)
     session.refresh()
     assert tagged(session.changes("HotRooms1")) == [

@@ -10,13 +10,13 @@ from rich.text import Text
 from headrace.errors import HeadraceError
 
 
-def tell(error: BaseException, console: Console, *, debug: bool = False, context: str | None = None) -> None:
-    """Print what went wrong, and where in the script when the error does not say so itself."""
+def tell(error: BaseException, console: Console, *, debug: bool = False) -> None:
+    """Print what went wrong, then the error's notes (`BaseException.add_note`), such as where in a script it was."""
     if debug:
         console.print("".join(traceback.format_exception(error)), style="dim", soft_wrap=True, end="")
     console.print(_told(error) if isinstance(error, HeadraceError) else _unexpected(error), soft_wrap=True)
-    if context is not None and getattr(error, "place", None) is None:
-        console.print(context, style="dim", soft_wrap=True)
+    for note in getattr(error, "__notes__", []):
+        console.print(note, style="dim", soft_wrap=True)
 
 
 def _told(error: HeadraceError) -> Text:

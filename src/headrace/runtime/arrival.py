@@ -64,7 +64,7 @@ def land(
     faults += bad_operations
     sequence = np.arange(first_row, first_row + table.num_rows, dtype=np.int64) + before.unit * UNIT_SIZE
     columns = [_column(stream, field, table, times) for field in stream.columns]
-    names = list(stream.names) + ["__t", "__seq"]
+    names = [*stream.names, "__t", "__seq"]
     columns += [pa.array(times), pa.array(sequence)]
     if stream.log == "upsert":
         names.append("__op")
@@ -162,7 +162,7 @@ def _late(stream: Object, times: np.ndarray, sound: np.ndarray, before: Before, 
     start = lowest if before.newest is None else before.newest
     if together:
         return late | (times < start - slack)
-    # The newest time each row finds: that of all sound rows before it. A late row is below the maximum and cannot move it.
+    # The newest time each row finds: that of all sound rows before it. A late row cannot move it.
     considered = np.where(sound, times, lowest)
     seen = np.maximum.accumulate(np.concatenate(([start], considered[:-1])))
     return late | (times < seen - slack)

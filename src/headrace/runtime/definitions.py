@@ -30,7 +30,12 @@ def register_source(transaction: Transaction, statement: RegisterSource) -> Obje
     """Declare a source and the side stream of what it rejects."""
     check_new(transaction.base, statement.name)
     return _source(
-        transaction, statement.name, fields_of(statement.columns), statement.connector, statement.options, statement.sql()
+        transaction,
+        statement.name,
+        fields_of(statement.columns),
+        statement.connector,
+        statement.options,
+        statement.sql(),
     )
 
 

@@ -138,7 +138,9 @@ def _refresh(home: Home, listeners: Listeners, statement: Refresh) -> Info:
 
 def _advance(home: Home, _listeners: Listeners, statement: AdvanceClock) -> Info:
     done = advance(home, statement.to)
-    return _made(statement, f"The clock is at {format_time(statement.to)}; {_count(len(done.views), 'view')} refreshed.")
+    return _made(
+        statement, f"The clock is at {format_time(statement.to)}; {_count(len(done.views), 'view')} refreshed."
+    )
 
 
 def _alter(home: Home, _listeners: Listeners, statement: Alter) -> Info:

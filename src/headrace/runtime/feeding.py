@@ -27,7 +27,7 @@ def feed(home: Home, name: str, rows: Any, at: Any | Sequence[Any] | None = None
         target = transaction.base.find(name, "source", "stream", "table")
         if hasattr(rows, "toArrow"):
             return _feed_frame(home, transaction, target, rows, at)
-        fields = input_fields(transaction, target)
+        fields = input_fields(target)
         table = to_table(rows, fields, optional=optional_names(target))
         return put(home, transaction, target, table, _times(at, table.num_rows), together=False)
 
@@ -52,7 +52,7 @@ def _feed_frame(home: Home, transaction: Transaction, target: Object, frame: Any
     if target.kind == "table" or at is not None:
         table = to_table(home.engine.arrow(frame), target.columns)
         return put(home, transaction, target, table, _times(at, table.num_rows), together=True)
-    fields = input_fields(transaction, target)
+    fields = input_fields(target)
     known = {name.lower() for name in frame.columns}
     for field in fields:
         if field.name.lower() not in known and field.name not in optional_names(target):

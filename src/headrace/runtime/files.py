@@ -86,7 +86,7 @@ def land_files(
     """Land the given files, in order; `remember` notes their names so that they are not taken again."""
     jobs = [_job(home, transaction, source, stream, entry, format) for entry in entries]
     if len(jobs) > 1 and sum(entry.size for entry in entries) > LARGE:
-        reports = list(_land_on_engine(home, jobs))
+        reports: list[Report | None] = list(_land_on_engine(home, jobs))
     else:
         reports = [None for _ in jobs]
     total = 0
@@ -106,7 +106,8 @@ def _batch(home: Home, transaction: Transaction, source: Object, stream: Object)
     landed = transaction.base.landed_files(stream)
     limit = int(source.option("max_rows_per_batch") or stream.option("max_rows_per_batch") or 0)
     limit = limit or int(home.option("max_rows_per_batch"))
-    chosen, rows = [], 0
+    chosen: list[FileEntry] = []
+    rows = 0
     for entry in list_files(source.option("glob")):
         if entry.path in landed:
             continue
@@ -127,16 +128,18 @@ def _rows(entry: FileEntry, format: str) -> int:
     return entry.size // 64
 
 
-def _job(
-    home: Home, transaction: Transaction, source: Object, stream: Object, entry: FileEntry, format: str
-) -> Job:
+def _job(home: Home, transaction: Transaction, source: Object, stream: Object, entry: FileEntry, format: str) -> Job:
     return Job(
         home.files.home,
         transaction.files.new_folder(stream.name, 0, transaction.version),
         entry.path,
         format,
         tuple((field.name, field.type) for field in source.columns),
-        {name: source.option(name) for name in ("delimiter", "header", "null_value") if source.option(name) is not None},
+        {
+            name: source.option(name)
+            for name in ("delimiter", "header", "null_value")
+            if source.option(name) is not None
+        },
         stream,
         before(transaction, stream, home.clock_mode),
         (transaction.advanced_to or 0) if home.clock_mode == "manual" else now_micros(),

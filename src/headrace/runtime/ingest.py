@@ -132,7 +132,5 @@ def _land_rate(home: Home, transaction: Transaction, source: Object, streams: li
         transaction.set_offset(stream, {"start": position["start"], "rows": position["rows"] + count})
         if count:
             origins = [source.name] * count
-            landed += land_rows_or_reject(
-                transaction, source, [stream], table, arrived, home.clock_mode, origins
-            )
+            landed += land_rows_or_reject(transaction, source, [stream], table, arrived, home.clock_mode, origins)
     return landed

@@ -33,7 +33,9 @@ class Reject:
 
 def streams_over(snapshot: Snapshot, source: Object) -> list[Object]:
     """The streams a source feeds."""
-    return [item for item in snapshot.dependents(source) if item.kind == "stream" and not (item.maintained or item.system)]
+    return [
+        item for item in snapshot.dependents(source) if item.kind == "stream" and not (item.maintained or item.system)
+    ]
 
 
 def arrival_times(transaction: Transaction, mode: str, count: int, at: Sequence[int | None] | None = None) -> pa.Array:

@@ -32,7 +32,7 @@ from headrace.storage.writer import write_table
 def insert(home: Home, transaction: Transaction, statement: Insert) -> int:
     """Run an INSERT. Returns the number of rows."""
     target = transaction.base.find(statement.table, "source", "stream", "table")
-    fields = input_fields(transaction, target)
+    fields = input_fields(target)
     chosen = _chosen(target, fields, statement.columns)
     if statement.query is not None:
         given = home.engine.arrow(home.relations(transaction).evaluate(statement.query))
@@ -81,7 +81,7 @@ def put(
     return max(land_rows(transaction, stream, rows, arrived, mode, together=together) for stream in streams)
 
 
-def input_fields(transaction: Transaction, target: Object) -> tuple[Field, ...]:
+def input_fields(target: Object) -> tuple[Field, ...]:
     """The columns a row has on its way into `target`."""
     if target.kind == "stream" and target.option("declared"):
         return tuple(Field(**field) for field in target.option("declared"))
@@ -196,8 +196,9 @@ def update(home: Home, transaction: Transaction, statement: Update) -> int:
         new[known[column.lower()]] = bound(relations, value, frames)
     types = {field.name: field.type for field in table.columns}
     values = ", ".join(
-        f"CAST({new[name]} AS {types[name]}) AS {quoted('n ' + name)}" if name in new else f"{quoted('o ' + name)}"
-        f" AS {quoted('n ' + name)}"
+        f"CAST({new[name]} AS {types[name]}) AS {quoted('n ' + name)}"
+        if name in new
+        else f"{quoted('o ' + name)} AS {quoted('n ' + name)}"
         for name in table.names
     )
     where = "" if statement.where is None else f" WHERE {bound(relations, statement.where, frames)}"
@@ -311,4 +312,3 @@ def move_clock(home: Home, transaction: Transaction, times: pa.Array) -> None:
         newest = int(pc.max(times).as_py())
         if transaction.clock is None or newest > transaction.clock:
             transaction.clock = newest
-

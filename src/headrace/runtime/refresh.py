@@ -183,12 +183,12 @@ def _replace_state(
     frame = relations.evaluate(query, point if view.option("every") else None).toDF(*view.names)
     transaction.remove_parts(old)
     before = sum(part.rows for part in old)
-    if before > SMALL or (not old and _size(relations, view, query) > SMALL):
+    if before > SMALL or (not old and _size(relations, query) > SMALL):
         return write_frame(transaction, view, frame, home.engine, inserts_only=True)
     return write_table(transaction, view, home.engine.arrow(frame), inserts_only=True)
 
 
-def _size(relations: Relations, view: Object, query: Query) -> int:
+def _size(relations: Relations, query: Query) -> int:
     inputs = {ref.name.lower() for ref in query.relations()}
     return sum(part.rows for name in inputs for part in relations.source.parts(relations.source.find(name)))
 
@@ -223,9 +223,7 @@ def _extend_log(
     return write_table(transaction, view, changes, inserts_only=_inserts_only(changes))
 
 
-def _start(
-    relations: Relations, logs: list[Object], reached: dict[int, int], last: RefreshRecord | None
-) -> int | None:
+def _start(relations: Relations, logs: list[Object], reached: dict[int, int], last: RefreshRecord | None) -> int | None:
     """The earliest time at which an input has something the view has not seen; None: from the very beginning."""
     if last is None:
         return None

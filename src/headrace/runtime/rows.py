@@ -94,9 +94,7 @@ def _aligned(row: Any, number: int, fields: Sequence[Field], left_out: set[str])
     )
 
 
-def _check_names(
-    given: Sequence[Any], fields: Sequence[Field], left_out: set[str], number: int | None = None
-) -> None:
+def _check_names(given: Sequence[Any], fields: Sequence[Field], left_out: set[str], number: int | None = None) -> None:
     known = {field.name.lower() for field in fields}
     where = "The rows have" if number is None else f"Row {number} has"
     unknown = [str(name) for name in given if str(name).lower() not in known]

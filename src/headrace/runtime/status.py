@@ -114,7 +114,15 @@ def _parts(home: Home, _listeners: Listeners, target: str | None) -> Listing:
     snapshot = home.snapshot()
     item = snapshot.find(target or "")
     rows = [
-        (part.first, part.last, _part_time(item, part), part.version, part.rows, part.bytes, format_time(part.changed_at))
+        (
+            part.first,
+            part.last,
+            _part_time(item, part),
+            part.version,
+            part.rows,
+            part.bytes,
+            format_time(part.changed_at),
+        )
         for part in snapshot.parts(item)
     ]
     return ("first_part", "last_part", "part_timestamp", "version", "rows", "bytes", "last_updated"), rows
@@ -232,7 +240,9 @@ def explain_object(home: Home, item: Object) -> str:
         return "\n".join([lines[0], f"Rows come from {item.option('connector')} and go into {fed}."])
     parts = snapshot.parts(item)
     size = sum(part.bytes for part in parts)
-    lines.append(f"It is stored as {_LOGS[item.log]}: {sum(p.rows for p in parts):,} rows in {len(parts)} files, {size:,} bytes.")
+    lines.append(
+        f"It is stored as {_LOGS[item.log]}: {sum(p.rows for p in parts):,} rows in {len(parts)} files, {size:,} bytes."
+    )
     if item.maintained:
         lines += _explain_view(snapshot, item)
     else:
@@ -289,7 +299,8 @@ def _explain_arrivals(item: Object) -> list[str]:
             "drop": "dropped and counted",
             "merge": "merged, and what they touch is made again",
         }[item.option("late", "divert")]
-        lines.append(f"Rows up to {format_duration(int(item.option('slack') or 0))} late are put in order; later ones are {policy}.")
+        slack = format_duration(int(item.option("slack") or 0))
+        lines.append(f"Rows up to {slack} late are put in order; later ones are {policy}.")
     return lines
 
 
@@ -316,4 +327,3 @@ def _columns(item: Object) -> str:
 def engines() -> Sequence[tuple[str, str]]:
     """What each engine lacks, for the documentation."""
     return [(engine, CAPABILITIES[name]) for engine, lacks in LACKS.items() for name in sorted(lacks)]
-

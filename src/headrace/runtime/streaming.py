@@ -41,9 +41,7 @@ def land_available(home: Home, source: Object) -> int:
         except Exception as error:
             if landed.error is not None:
                 raise landed.error from error
-            raise EngineError(
-                "STREAM_FAILED", f"Reading {source.name} failed: {str(error).splitlines()[0]}"
-            ) from error
+            raise EngineError("STREAM_FAILED", f"Reading {source.name} failed: {str(error).splitlines()[0]}") from error
     return landed.rows
 
 

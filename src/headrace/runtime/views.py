@@ -179,4 +179,3 @@ def _columns(statement: CreateView | CreateStream, found: tuple[Field, ...]) -> 
             raise DefinitionError("NAME_RESERVED", f"The column {field.name} cannot begin with two underscores.")
         seen.add(field.name.lower())
     return found
-

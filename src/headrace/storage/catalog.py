@@ -6,6 +6,7 @@ Reading gives a `Snapshot`: everything as of one committed number. Writing goes 
 from __future__ import annotations
 
 import difflib
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -33,13 +34,11 @@ class Catalog:
         self.url = url
         try:
             self.engine = _open(url)
-            schema.metadata.create_all(self.engine)
-            with self.engine.begin() as connection:
-                self._found(connection)
-        except (sa.exc.SQLAlchemyError, ImportError) as error:
+            self._prepare()
+        except (sa.exc.SQLAlchemyError, ImportError, ValueError) as error:  # a port that is no number: ValueError
             raise StorageError(
                 "CATALOG_UNUSABLE",
-                f"The catalog {_without_password(url)} cannot be opened: {str(error).splitlines()[0]}.",
+                f"The catalog {_without_password(url)} cannot be opened: {_first_line(error, url)}.",
                 hint="Check the URL; PostgreSQL wants postgresql+psycopg://user:password@host/database "
                 "and the extra headrace[postgres].",
             ) from error
@@ -47,6 +46,18 @@ class Catalog:
 
     def close(self) -> None:
         self.engine.dispose()
+
+    def _prepare(self) -> None:
+        try:
+            self._make_tables()
+        except (sa.exc.IntegrityError, sa.exc.OperationalError, sa.exc.ProgrammingError):
+            # Two processes may open a new home at once; what the other one made is there the second time.
+            self._make_tables()
+
+    def _make_tables(self) -> None:
+        schema.metadata.create_all(self.engine)
+        with self.engine.begin() as connection:
+            self._found(connection)
 
     def _found(self, connection: Connection) -> None:
         row = connection.execute(sa.select(schema.homes.c.format)).first()
@@ -70,10 +81,16 @@ class Catalog:
 
     def latest(self) -> Snapshot:
         """The newest committed state; the same object as long as nothing was committed."""
-        newest = self.latest_id()
-        if self._latest is None or self._latest.id != newest:
-            self._latest = Snapshot(self, newest)
-        return self._latest
+        while True:
+            newest = self.latest_id()
+            if self._latest is not None and self._latest.id == newest:
+                return self._latest
+            try:
+                self._latest = Snapshot(self, newest)
+            except StorageError:
+                # With few snapshots kept, a writer may commit the next and drop this one while it is read.
+                if self.latest_id() == newest:
+                    raise
 
     def snapshot(self, number: int) -> Snapshot:
         """An earlier state, as long as its files are kept."""
@@ -82,11 +99,7 @@ class Catalog:
             return newest
         oldest = self.oldest_kept()
         if not oldest <= number <= newest.id:
-            raise StorageError(
-                "SNAPSHOT_GONE",
-                f"Snapshot {number} is not kept: this home has snapshots {oldest} to {newest.id}.",
-                hint="SHOW SNAPSHOTS lists them; ALTER HOME SET (keep_snapshots = n) keeps more.",
-            )
+            raise _gone(number, f"this home has snapshots {oldest} to {newest.id}")
         return Snapshot(self, number)
 
     def oldest_kept(self) -> int:
@@ -105,7 +118,7 @@ class Catalog:
         if object_id is not None:
             query = query.where(table.c.object_id == object_id)
         with self.engine.connect() as connection:
-            return [_refresh(row._mapping) for row in connection.execute(query)]
+            return [_refresh(dict(row._mapping)) for row in connection.execute(query)]
 
     def named_files(self) -> set[str]:
         """Every file that some kept snapshot uses."""
@@ -121,8 +134,6 @@ class Snapshot:
         self.id = number
         self._catalog = catalog
         with catalog.engine.connect() as connection:
-            info = connection.execute(sa.select(schema.snapshots).where(schema.snapshots.c.id == number)).one()
-            self.info = SnapshotInfo(**info._mapping)
             self.by_id = _objects(connection, number)
             self._needs, self._dependents = _dependencies(connection, self.by_id)
             self._parts = _parts(connection, number)
@@ -130,11 +141,14 @@ class Snapshot:
                 row.object_id: Progress(row.newest, row.next_unit, row.late_rows, row.dropped_rows, row.rejected_rows)
                 for row in connection.execute(sa.select(schema.progress))
             }
-            self._offsets = {
-                row.stream_id: load(row.position) for row in connection.execute(sa.select(schema.offsets))
-            }
+            self._offsets = {row.stream_id: load(row.position) for row in connection.execute(sa.select(schema.offsets))}
             self._refreshes = _last_refreshes(connection, number)
             self.next_object_id = 1 + (connection.execute(sa.select(sa.func.max(schema.objects.c.id))).scalar() or 0)
+            # Read last: a snapshot goes in the same transaction as its parts, so if it is still there, all above was.
+            info = connection.execute(sa.select(schema.snapshots).where(schema.snapshots.c.id == number)).first()
+        if info is None:
+            raise _gone(number, "it was dropped by its writer just now")
+        self.info = SnapshotInfo(**info._mapping)
         self._by_name = {item.name.lower(): item for item in self.by_id.values()}
 
     @property
@@ -223,7 +237,8 @@ def _first(connection: Connection) -> None:
 def _objects(connection: Connection, number: int) -> dict[int, Object]:
     table = schema.objects
     live = (table.c.created_in <= number) & (table.c.ended_in.is_(None) | (table.c.ended_in > number))
-    return {row.id: _object(row._mapping) for row in connection.execute(sa.select(table).where(live).order_by("id"))}
+    rows = connection.execute(sa.select(table).where(live).order_by("id"))
+    return {row.id: _object(dict(row._mapping)) for row in rows}
 
 
 def _object(row: Mapping[str, Any]) -> Object:
@@ -288,7 +303,7 @@ def _last_refreshes(connection: Connection, number: int) -> dict[int, RefreshRec
         sa.select(sa.func.max(table.c.id).label("id")).where(table.c.snapshot_id <= number).group_by(table.c.object_id)
     )
     rows = connection.execute(sa.select(table).where(table.c.id.in_(newest)))
-    return {row.object_id: _refresh(row._mapping) for row in rows}
+    return {row.object_id: _refresh(dict(row._mapping)) for row in rows}
 
 
 def _refresh(row: Mapping[str, Any]) -> RefreshRecord:
@@ -296,8 +311,22 @@ def _refresh(row: Mapping[str, Any]) -> RefreshRecord:
     return RefreshRecord(**{**values, "reaches": load(values["reaches"])})
 
 
+def _gone(number: int, why: str) -> StorageError:
+    return StorageError(
+        "SNAPSHOT_GONE",
+        f"Snapshot {number} is not kept: {why}.",
+        hint="SHOW SNAPSHOTS lists them; ALTER HOME SET (keep_snapshots = n) keeps more.",
+    )
+
+
 def _without_password(url: str) -> str:
     try:
         return sa.engine.make_url(url).render_as_string(hide_password=True)
-    except sa.exc.ArgumentError:
-        return repr(url)
+    except (sa.exc.ArgumentError, ValueError):
+        # Not a URL as it stands, but it may still hold a password: hide what lies between a colon and the last @.
+        return re.sub(r":[^:]*@", ":***@", url)
+
+
+def _first_line(error: Exception, url: str) -> str:
+    text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return text.replace(url, _without_password(url))

@@ -1,11 +1,12 @@
 """Files of a home, on any file system pyarrow knows: where they lie, how they are written, listed and deleted.
 
-`<home>/<object>/part=<n>/v<version>/<token>-<i>.parquet`. A file never changes once the catalog names it, and a file the
+`<home>/<object>/part=<n>/v<version>/<token>.parquet`. A file never changes once the catalog names it, and a file the
 catalog does not name does not exist for any reader, so a crash leaves at most orphans.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import uuid
@@ -114,7 +115,7 @@ class Files:
         return [
             self._relative(info.path)
             for info in self._fs.get_file_info(selector)
-            if info.type == fs.FileType.File and "/part=" in info.path
+            if info.type == fs.FileType.File and "/part=" in self._relative(info.path)
         ]
 
     def delete(self, paths: list[str]) -> None:
@@ -122,10 +123,9 @@ class Files:
         folders = set()
         for path in paths:
             faults.reach(f"before delete {path}")
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 self._fs.delete_file(f"{self._root}/{path}")
-            except FileNotFoundError:
-                pass
+            faults.reach(f"after delete {path}")
             folders.add(path.rsplit("/", 1)[0])
         for folder in sorted(folders):
             self._delete_if_empty(folder)

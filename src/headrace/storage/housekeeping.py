@@ -6,13 +6,15 @@ any view due.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 
-from headrace.storage import schema
+from headrace.errors import StorageError
+from headrace.storage import faults, schema
 from headrace.storage.catalog import Catalog, now_micros
 from headrace.storage.files import Files
 from headrace.storage.records import Object, Part, load
@@ -27,18 +29,40 @@ def remove_orphans(catalog: Catalog, files: Files) -> int:
     """Delete files that no kept snapshot names. Only the one writer may do this, before it writes."""
     named = catalog.named_files()
     orphans = [path for path in files.all() if path not in named]
+    _check_own(catalog, orphans)
     files.delete(orphans)
     return len(orphans)
 
 
+def _check_own(catalog: Catalog, orphans: Iterable[str]) -> None:
+    """Refuse to delete what cannot be a leftover: files of commits this catalog has not come to.
+
+    A file's path carries the number of the commit that was to name it, so what a crash leaves is at most one ahead.
+    Files further ahead belong to another catalog, or to this one before it was set back.
+    """
+    next_commit = catalog.latest_id() + 1
+    for path in orphans:
+        version = re.search(r"/v(\d+)/", path)
+        if version is not None and int(version.group(1)) > next_commit:
+            raise StorageError(
+                "FILES_OF_ANOTHER_CATALOG",
+                f"This home has files its catalog does not know, such as {path}; the catalog is at snapshot "
+                f"{next_commit - 1}.",
+                detail="They were written with another catalog, or with this one before it was set back. "
+                "Nothing was deleted.",
+                hint="Open the home with the catalog it was made with, or use an empty folder.",
+            )
+
+
 def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) -> int:
-    """Forget snapshots beyond the last `keep` that are also older than `seconds`, and files only they used."""
+    """Forget snapshots beyond the last `keep` (at least one) that are also older than `seconds`, and files only they used."""
     snapshots, parts = schema.snapshots, schema.parts
+    faults.reach("before dropping snapshots")
     with catalog.engine.begin() as connection:
         newest = connection.execute(sa.select(sa.func.max(snapshots.c.id))).scalar_one()
         edge = connection.execute(
             sa.select(sa.func.max(snapshots.c.id)).where(
-                snapshots.c.id <= newest - keep, snapshots.c.committed_at < now_micros() - seconds * 1_000_000
+                snapshots.c.id <= newest - max(1, keep), snapshots.c.committed_at < now_micros() - seconds * 1_000_000
             )
         ).scalar()
         if edge is None:
@@ -46,6 +70,8 @@ def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) 
         dead = connection.execute(sa.select(parts.c.id, parts.c.files).where(parts.c.removed_in <= edge + 1)).all()
         connection.execute(sa.delete(snapshots).where(snapshots.c.id <= edge))
         connection.execute(sa.delete(parts).where(parts.c.removed_in <= edge + 1))
+        faults.reach("inside dropping snapshots")
+    faults.reach("after dropping snapshots")
     # Files go after the commit: a crash in between leaves orphans, never a named file that is missing.
     files.delete([path for row in dead for path in load(row.files)])
     return len(dead)
@@ -65,7 +91,8 @@ def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable
     `read_in` are the snapshots in which the views over it read it last. Rows on two sides of one are not merged, so
     that each view can still tell what is new to it.
     """
-    small = [part for part in transaction.base.parts(item) if part.bytes <= SMALL_FILE]
+    kept = {part.id for part in transaction.parts(item)}  # without what `forget` took away in this transaction
+    small = [part for part in transaction.base.parts(item) if part.id in kept and part.bytes <= SMALL_FILE]
     if item.log == "state" or len(small) <= most:
         return 0
     merged = 0
@@ -121,5 +148,3 @@ def _merge(transaction: Transaction, item: Object, group: Sequence[Part]) -> Non
             arrived_in=max(part.arrived_in for part in group),
         )
     )
-
-

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from headrace.errors import StorageError
-from headrace.storage import schema
+from headrace.storage import faults, schema
 from headrace.storage.catalog import Catalog, now_micros
 
 LIFETIME = 30.0
@@ -29,7 +29,9 @@ class Lease:
         self._catalog = catalog
         self._token = uuid.uuid4().hex
         self._stopped = threading.Event()
+        faults.reach("before lease")
         self._acquire()
+        faults.reach("after lease")
         self._heart = threading.Thread(target=self._beat, name="headrace-lease", daemon=True)
         self._heart.start()
 

@@ -226,7 +226,9 @@ class Transaction:
     def _write_parts(self, connection: Connection, now: int) -> None:
         table = schema.parts
         if self._removed:
-            connection.execute(sa.update(table).where(table.c.id.in_(self._removed)).values(removed_in=self.version))
+            # One statement a part: a list of them all can be longer than a database takes.
+            one = sa.update(table).where(table.c.id == sa.bindparam("part")).values(removed_in=self.version)
+            connection.execute(one, [{"part": part} for part in self._removed])
         if self._added:
             connection.execute(sa.insert(table), [self._part_row(part, now) for part in self._added])
 

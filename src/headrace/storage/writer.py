@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,15 @@ def write_table(
 
 def write_frame(transaction: Transaction, item: Object, frame: Any, engine: Engine, *, inserts_only: bool) -> int:
     """Let the engine write a large result, then take its files into the transaction. Returns the number of rows."""
-    folder = transaction.files.new_folder(item.name, 0, transaction.version)
+    # A folder of its own: what a failed attempt at the same commit left behind must not be taken for ours.
+    folder = f"{transaction.files.new_folder(item.name, 0, transaction.version)}/{uuid.uuid4().hex[:12]}"
     faults.reach(f"before write {folder}")
     engine.write(frame, transaction.files.spark_path(folder))
     faults.reach(f"after write {folder}")
     written = transaction.files.found(folder)
     timed = item.log != "state"
     for file in written:
+        transaction.files.sync(file.path)
         add_file(transaction, item, file, timed=timed, inserts_only=inserts_only)
     return sum(file.rows for file in written)
 
