@@ -29,7 +29,7 @@ def side_by_side(
     """The seconds of each run of each thing, warm-ups left out. `done` is called after every run."""
     found: dict[str, list[float]] = {name: [] for name in things}
     for number in range(warm_ups + repeats):
-        order = list(things) if number % 2 == 0 else list(reversed(things))
+        order = list(things) if number % 2 == 0 else list(things)[::-1]
         for name in order:
             gc.collect()
             taken = things[name]()

@@ -12,7 +12,7 @@ CREATE VIEW link_losses AS
 
 -- A view over a view.
 CREATE VIEW worst_senders AS
-  SELECT sender, SUM(lost) AS lost FROM link_losses GROUP BY sender HAVING SUM(lost) > 10;
+  SELECT sender, SUM(lost) AS total FROM link_losses GROUP BY sender HAVING SUM(lost) > 10;
 
 INSERT INTO devices VALUES (1, 'core-1', 'north'), (2, 'core-2', 'south') AT '2015-01-01 10:00:00';
 INSERT INTO losses VALUES

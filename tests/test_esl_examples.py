@@ -63,8 +63,7 @@ def test_example_2_selection(auctions: Session) -> None:
 
 def test_example_3_derived_stream(auctions: Session) -> None:
     auctions.sql(
-        "CREATE STREAM expensiveItems AS"
-        " SELECT itemID, sellerID, price, start_time FROM OpenAuction WHERE price > 1000"
+        "CREATE STREAM expensiveItems AS SELECT itemID, sellerID, price, start_time FROM OpenAuction WHERE price > 1000"
     )
     auctions.sql("CREATE VIEW sellers AS SELECT sellerID, count(*) AS n FROM expensiveItems GROUP BY sellerID")
     auctions.feed("OpenAuction", [(1, "s1", 1200.0, 10), (2, "s2", 5.0, 11), (3, "s1", 2000.0, 12)])

@@ -23,7 +23,8 @@ def declare_rooms(session: Session) -> None:
 def test_example_1_as_printed(session: Session, free_port: int) -> None:
     session.sql(ONE.format(port=free_port))
     session.sql(
-        "INSERT INTO TemperatureSource VALUES ('a',100) AT 1, ('b',75) AT 2, ('c',80) AT 3, ('a',95) AT 4, ('b',85) AT 5"
+        "INSERT INTO TemperatureSource VALUES"
+        " ('a',100) AT 1, ('b',75) AT 2, ('c',80) AT 3, ('a',95) AT 4, ('b',85) AT 5"
     )
     assert tagged(session.changes("RoomTempStr")) == [
         ("+", "a", 100, 1),
@@ -79,7 +80,8 @@ def test_parking_lot_q1_q2(session: Session) -> None:
     session.sql("REGISTER SOURCE entered (car STRING, type STRING) FROM MEMORY; CREATE STREAM S1 OVER entered KEY NULL")
     session.sql("REGISTER SOURCE left_lot (car STRING) FROM MEMORY; CREATE STREAM S2 OVER left_lot KEY NULL")
     session.sql(
-        "CREATE STREAMED VIEW inside AS SELECT car, type FROM S1 WHERE NOT EXISTS (SELECT 1 FROM S2 WHERE S2.car = S1.car)"
+        "CREATE STREAMED VIEW inside AS"
+        " SELECT car, type FROM S1 WHERE NOT EXISTS (SELECT 1 FROM S2 WHERE S2.car = S1.car)"
     )
     session.sql("CREATE STREAMED VIEW by_type AS SELECT type, count(*) AS cars FROM inside GROUP BY type")
     session.sql("INSERT INTO entered VALUES ('x','car') AT 1, ('y','bus') AT 2, ('z','car') AT 3")

@@ -177,6 +177,25 @@ def test_a_carriage_return_inside_a_line_is_data(line: bytes) -> None:
     assert parse_lines([line], "csv", schema).table["a"].to_pylist() == [line.decode().removesuffix("\r")]
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        "9.527906274739068e+30", "82322754209686007618221202226118", "90617356260820555541930143387888", "9" * 30,
+        "1e29", "9e27", "1234567890123456789012345678.0123456789", "0.00000000001", "-" + "9" * 28, "1e5",
+    ],
+)  # fmt: skip
+def test_decimals_that_arrow_wraps_around(number: str) -> None:
+    """Hypothesis found the first: Arrow reads it as 952791023025510991910.4900792320."""
+    escaped = "".join(f"\\u{ord(sign):04x}" for sign in number)
+    for kind in (pa.decimal128(38, 10), pa.decimal128(38, 38), pa.decimal128(38, 0), pa.timestamp("us", tz="UTC")):
+        schema = pa.schema([("a", kind)])
+        assert_agree([b"1", number.encode()], "csv", schema, LineOptions())
+        for value in (number, f'"{number}"', f'" {number}"', f'"{escaped}"'):
+            assert_agree([b'{"a":1}', f'{{"a":{value}}}'.encode()], "json", schema, LineOptions())
+    nested = pa.schema([("a", pa.list_(pa.decimal128(38, 10)))])
+    assert_agree([f'{{"a":[1, {number}]}}'.encode()], "json", nested, LineOptions())
+
+
 @pytest.mark.parametrize("value", ["Inf", "-Inf", "-NaN"])
 def test_names_of_numbers_that_json_lacks_are_seen_after_a_good_line(value: str) -> None:
     for kind in (pa.float32(), pa.float64(), pa.list_(pa.float64())):

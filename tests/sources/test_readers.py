@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -195,6 +196,7 @@ def test_parquet_types_that_mean_the_same_are_cast(tmp_path: Path) -> None:
         (pa.array([[1]]), pa.int8()),
         (pa.array([{"a": 1}]), pa.struct([("b", pa.int64())])),
         (pa.array([1]), pa.timestamp("us")),
+        (pa.array([[1]]), pa.list_(pa.decimal128(38, 10))),
     ],
 )
 def test_parquet_types_that_do_not_fit(tmp_path: Path, values: pa.Array, kind: pa.DataType) -> None:
@@ -211,6 +213,14 @@ def test_parquet_value_out_of_range(tmp_path: Path) -> None:
     path = tmp_path / "in.parquet"
     pq.write_table(pa.table({"sensor": ["a"], "temperature": [1 << 40]}), path)
     assert condition(path, "parquet") == "FILE_VALUE_MISMATCH"
+
+
+@pytest.mark.parametrize("number", [82322754209686007618221202226118, 90617356260820555541930143387888, 10**28])
+def test_parquet_decimals_do_not_wrap_around(tmp_path: Path, number: int) -> None:
+    """Arrow's own cast makes 161949774642721633485428808.1252892672 of the second one."""
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"v": pa.array([Decimal(number)], pa.decimal128(38, 0))}), path)
+    assert condition(path, "parquet", pa.schema([("v", pa.decimal128(38, 10))])) == "FILE_VALUE_MISMATCH"
 
 
 def test_parquet_that_is_none(tmp_path: Path) -> None:

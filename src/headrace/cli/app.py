@@ -47,10 +47,12 @@ Home = Annotated[
     _common("--home", f"The home: a folder, or any path Spark can read (HEADRACE_HOME, else {DEFAULT_HOME}).", "DIR"),
 ]
 EngineName = Annotated[
-    str | None, _common("--engine", f"spark, sail or sc://host:port (HEADRACE_ENGINE, else {DEFAULT_ENGINE}).", "ENGINE")
+    str | None,
+    _common("--engine", f"spark, sail or sc://host:port (HEADRACE_ENGINE, else {DEFAULT_ENGINE}).", "ENGINE"),
 ]
 Catalog = Annotated[
-    str | None, _common("--catalog", "SQLAlchemy URL of the catalog (HEADRACE_CATALOG, else SQLite in the home).", "URL")
+    str | None,
+    _common("--catalog", "SQLAlchemy URL of the catalog (HEADRACE_CATALOG, else SQLite in the home).", "URL"),
 ]
 Debug = Annotated[bool, _common("--debug", "Show stack traces (HEADRACE_DEBUG).")]
 
@@ -118,7 +120,13 @@ def _settings(ctx: typer.Context, **given: Any) -> Settings:
     return settings
 
 
-@app.command()
+@app.command(
+    help="""Run SQL: a script, a text, standard input, or at a prompt.
+
+json prints one line for each query, {"columns": \\[...], "rows": \\[\\[...], ...]}: timestamps are ISO 8601 with Z, \
+decimals, NaN and the infinities are strings, bytes are base64. With json and csv, standard output holds rows only, \
+and messages go to standard error."""
+)
 def sql(
     ctx: typer.Context,
     file: Annotated[
@@ -133,12 +141,6 @@ def sql(
     catalog: Catalog = None,
     debug: Debug = False,
 ) -> None:
-    """Run SQL: a script, a text, standard input, or at a prompt.
-
-    json prints one line for each query, {"columns": [...], "rows": [[...], ...]}: timestamps are ISO 8601 with Z,
-    decimals strings, bytes base64, NaN and the infinities strings, NULL null. With json and csv, standard output holds
-    rows only and messages go to standard error.
-    """
     settings = _settings(ctx, home=home, engine=engine, catalog=catalog, debug=debug)
     if file is not None and execute is not None:
         raise typer.BadParameter("Give a script with -f or a text with -e, not both.")
@@ -172,7 +174,11 @@ def _script(file: str | None) -> str | None:
         raise InputError("NO_SCRIPT", f"{where} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
 
 
-@app.command()
+@app.command(
+    help="""Keep all sources and views going until interrupted.
+
+Ctrl-C and SIGTERM let the refresh in flight finish, land what was received, and exit with 0."""
+)
 def run(
     ctx: typer.Context,
     every: Annotated[float, typer.Option("--every", min=0.01, metavar="SECONDS", help="How often to look.")] = 0.5,
@@ -181,10 +187,6 @@ def run(
     catalog: Catalog = None,
     debug: Debug = False,
 ) -> None:
-    """Keep all sources and views going until interrupted.
-
-    Ctrl-C and SIGTERM let the refresh in flight finish, land what was received, and exit with 0.
-    """
     settings = _settings(ctx, home=home, engine=engine, catalog=catalog, debug=debug)
     from headrace.cli.running import run_until_stopped
 
@@ -192,7 +194,12 @@ def run(
         run_until_stopped(session, every)
 
 
-@app.command()
+@app.command(
+    help="""Show every object, and how fresh it is.
+
+Rows, parts, last refresh, strategy, and what went astray, from the catalog alone: no engine is started, and a \
+running writer is not disturbed."""
+)
 def status(
     ctx: typer.Context,
     json: Annotated[bool, typer.Option("--json", help="One JSON array, an object each.")] = False,
@@ -200,10 +207,6 @@ def status(
     catalog: Catalog = None,
     debug: Debug = False,
 ) -> None:
-    """Show every object: rows, parts, freshness, last refresh, strategy, and what went astray.
-
-    Reads the catalog alone: no engine is started, and a running writer is not disturbed.
-    """
     settings = _settings(ctx, home=home, catalog=catalog, debug=debug)
     from headrace.cli.results import print_table
     from headrace.cli.statuses import as_json, as_rows
@@ -218,7 +221,7 @@ def status(
         typer.echo("Nothing is declared yet: headrace sql, then CREATE STREAM, TABLE or VIEW.")
 
 
-@app.command()
+@app.command(help="Tell how an object is kept, in words.")
 def explain(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="A source, stream, table or view.")],
@@ -226,13 +229,17 @@ def explain(
     catalog: Catalog = None,
     debug: Debug = False,
 ) -> None:
-    """Tell how an object is kept, in words."""
     settings = _settings(ctx, home=home, catalog=catalog, debug=debug)
     with settings.open_existing() as session:
         consoles.out().print(session.explain(name), soft_wrap=True)
 
 
-@app.command()
+@app.command(
+    help="""Watch views follow a minute of events, then see them checked.
+
+Packet losses, room temperatures and a table of devices arrive and change; three views follow. At the end each view \
+is compared with its query run in batch."""
+)
 def demo(
     ctx: typer.Context,
     keep: Annotated[
@@ -241,11 +248,6 @@ def demo(
     engine: EngineName = None,
     debug: Debug = False,
 ) -> None:
-    """Watch views follow a minute of network monitoring, then see them checked.
-
-    Packet losses, room temperatures and a table of devices arrive and change; three views follow. At the end each view
-    is compared with its query run in batch.
-    """
     settings = _settings(ctx, engine=engine, debug=debug)
     from headrace.cli.showing import show_demo
 
@@ -253,7 +255,7 @@ def demo(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(help="Run one of the papers' experiments beside its baselines.")
 def bench(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Argument(help="The experiment; --list names them.")] = None,
@@ -265,7 +267,6 @@ def bench(
     engine: EngineName = None,
     debug: Debug = False,
 ) -> None:
-    """Run one of the papers' experiments beside its baselines."""
     settings = _settings(ctx, engine=engine, debug=debug)
     from headrace.cli.benching import ROOT, check_name, harness
     from headrace.cli.results import print_table

@@ -13,7 +13,9 @@ UNBOUNDED = 1_000_000
 
 def console_on(stream: IO[str]) -> Console:
     """A console on a stream; NO_COLOR and TERM are honoured by rich."""
-    return Console(file=stream, width=None if stream.isatty() else UNBOUNDED, highlight=False, markup=False, emoji=False)
+    return Console(
+        file=stream, width=None if stream.isatty() else UNBOUNDED, highlight=False, markup=False, emoji=False
+    )
 
 
 def out() -> Console:

@@ -17,7 +17,7 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import Output
-from pygments.lexers.sql import SqlLexer
+from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]
 
 from headrace.cli import consoles
 from headrace.cli.completion import COMMANDS, Names, SqlCompleter
@@ -44,7 +44,7 @@ _SKIPPED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|--[^\n]*|/
 
 
 def complete(text: str) -> bool:
-    """Whether Enter should run the text: it is empty, a word of the prompt, or ends with ; outside quotes and braces."""
+    """Whether Enter runs the text: it is empty, a word of the prompt, or ends with ; outside quotes and braces."""
     bare = _SKIPPED.sub(" ", text).strip()
     if not bare or bare.rstrip(";").lower() in COMMANDS:
         return True

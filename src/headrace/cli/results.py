@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
+import pyarrow as pa
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -27,7 +28,7 @@ from headrace.session import Session
 SHOWN_ROWS = 200
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """How rows are written."""
 
     TABLE = "table"
@@ -49,7 +50,7 @@ class Printer:
             self._query(answer)
         elif answer.columns:
             rows = [tuple(json_value(value) for value in row) for row in answer.rows]
-            self._rows(answer.columns, rows, more=False)
+            self._rows(answer.columns, rows)
         elif answer.message:
             self._message(answer.message)
         sys.stdout.flush()
@@ -58,16 +59,19 @@ class Printer:
         shown = self._session.arrow(frame.limit(SHOWN_ROWS + 1) if self._format is Format.TABLE else frame)
         more = self._format is Format.TABLE and shown.num_rows > SHOWN_ROWS
         columns = json_columns(shown.slice(0, SHOWN_ROWS) if more else shown)
-        self._rows(shown.column_names, list(zip(*columns, strict=True)), more=more)
+        decimals = [number for number, item in enumerate(shown.schema) if pa.types.is_decimal(item.type)]
+        self._rows(shown.column_names, list(zip(*columns, strict=True)), decimals, more=more)
 
-    def _rows(self, names: Sequence[str], rows: Sequence[Sequence[Any]], *, more: bool) -> None:
+    def _rows(
+        self, names: Sequence[str], rows: Sequence[Sequence[Any]], decimals: Sequence[int] = (), *, more: bool = False
+    ) -> None:
         if self._format is Format.JSON:
             sys.stdout.write(json.dumps({"columns": list(names), "rows": rows}, ensure_ascii=False) + "\n")
         elif self._format is Format.CSV:
             lines = [",".join(map(_field, names)), *(",".join(map(_field, row)) for row in rows)]
             sys.stdout.write(("\n" if self._printed else "") + "\n".join(lines) + "\n")
         else:
-            print_table(consoles.out(), names, rows)
+            consoles.out().print(table_of(names, rows, right=decimals))
             consoles.out().print(_count(len(rows), more), style="dim")
         self._printed += 1
 
@@ -77,17 +81,22 @@ class Printer:
 
 
 def print_table(console: Console, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Rows of JSON values as a table; numbers stand to the right."""
+    """Print rows of JSON values as a table."""
     console.print(table_of(names, rows))
 
 
 def table_of(
-    names: Sequence[str], rows: Sequence[Sequence[Any]], styles: Sequence[str] = (), title: str | None = None
+    names: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    right: Sequence[int] = (),
+    styles: Sequence[str] = (),
+    title: str | None = None,
 ) -> Table:
-    """A rich table of JSON values, with a style for each row where some are given."""
+    """A rich table of JSON values; numbers and the columns in `right` stand to the right, `styles` has one a row."""
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
     for number, name in enumerate(names):
-        numeric = any(_is_number(row[number]) for row in rows)
+        numeric = number in right or any(_is_number(row[number]) for row in rows)
         table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
     for number, row in enumerate(rows):
         table.add_row(*map(_cell, row), style=styles[number] if styles else None)

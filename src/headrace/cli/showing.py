@@ -88,7 +88,7 @@ def _table(view: demo.DemoView, step: demo.Step, before: Sequence[tuple[Any, ...
     names, rows = step.views[view.name]
     styled = _styled(rows, before, view.key_width)
     shown, styles = [row for row, _style in styled], [style for _row, style in styled]
-    return table_of(names, shown, styles, title=f"{view.name}: {view.says}")
+    return table_of(names, shown, styles=styles, title=f"{view.name}: {view.says}")
 
 
 def _styled(
@@ -97,6 +97,12 @@ def _styled(
     """The rows now and those that went, in order, each with how it changed; an empty style: it did not."""
     old = {row[:key_width]: row for row in before}
     new = {row[:key_width] for row in rows}
-    found = [(row, "" if old.get(row[:key_width]) == row else _CHANGED if row[:key_width] in old else _NEW) for row in rows]
+    found = [(row, _style(row, old.get(row[:key_width]))) for row in rows]
     gone = [(row, _GONE) for key, row in old.items() if key not in new]
     return sorted([*found, *gone], key=lambda pair: [str(value) for value in pair[0][:key_width]])
+
+
+def _style(row: tuple[Any, ...], before: tuple[Any, ...] | None) -> str:
+    if before is None:
+        return _NEW
+    return "" if row == before else _CHANGED

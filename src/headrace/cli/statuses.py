@@ -50,13 +50,13 @@ def _row(item: ObjectStatus) -> list[Any]:
 
 
 def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            break
+    if count < 1000:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB", "GB"):
         count /= 1000
-    else:
-        unit = "TB"
-    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        if count < 1000:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1000:.1f} TB"
 
 
 def _seconds(seconds: float | None) -> str | None:

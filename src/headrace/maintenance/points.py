@@ -31,7 +31,7 @@ def reaches(relations: Relations, logs: Iterable[Object]) -> dict[int, int]:
         parts = relations.source.parts(item)
         newest = max((part.newest for part in parts if part.newest is not None), default=None)
         reached = least(newest, relations.reach(item, parts))
-        if reached is not None:
+        if newest is not None and reached is not None:
             found[item.id] = reached
     return found
 

@@ -67,10 +67,13 @@ class Report:
     late: pa.Table
 
 
-def land_new_files(home: Home, transaction: Transaction, source: Object, stream: Object) -> int:
-    """Land the files a stream has not taken from its source yet, up to a batch. Returns the number of rows."""
-    entries = _batch(home, transaction, source, stream)
-    return land_files(home, transaction, source, stream, entries, source.option("format", "parquet"))
+def land_new_files(home: Home, transaction: Transaction, source: Object, stream: Object) -> tuple[int, bool]:
+    """Land the files a stream has not taken from its source yet, up to a batch.
+
+    Returns the number of rows, and whether files are left.
+    """
+    entries, left = _batch(home, transaction, source, stream)
+    return land_files(home, transaction, source, stream, entries, source.option("format", "parquet")), left
 
 
 def land_files(
@@ -102,7 +105,7 @@ def land_files(
     return total
 
 
-def _batch(home: Home, transaction: Transaction, source: Object, stream: Object) -> list[FileEntry]:
+def _batch(home: Home, transaction: Transaction, source: Object, stream: Object) -> tuple[list[FileEntry], bool]:
     landed = transaction.base.landed_files(stream)
     limit = int(source.option("max_rows_per_batch") or stream.option("max_rows_per_batch") or 0)
     limit = limit or int(home.option("max_rows_per_batch"))
@@ -113,9 +116,9 @@ def _batch(home: Home, transaction: Transaction, source: Object, stream: Object)
             continue
         rows += _rows(entry, source.option("format", "parquet"))
         if chosen and rows > limit:
-            break
+            return chosen, True
         chosen.append(entry)
-    return chosen
+    return chosen, False
 
 
 def _rows(entry: FileEntry, format: str) -> int:

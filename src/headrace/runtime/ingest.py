@@ -86,21 +86,25 @@ def listener_of(source: Object) -> PortListener:
     )
 
 
-def poll(home: Home, listeners: Listeners, transaction: Transaction, sources: Iterable[Object]) -> int:
-    """Land what has arrived at `sources`. Returns the number of rows."""
-    landed = 0
+def poll(home: Home, listeners: Listeners, transaction: Transaction, sources: Iterable[Object]) -> tuple[int, bool]:
+    """Land what has arrived at `sources`. Returns the number of rows, and whether a batch was full and more waits."""
+    landed, more = 0, False
     for source in sources:
         streams = streams_over(transaction.base, source)
         if not streams:
             continue
         connector = source.option("connector")
         if connector == "FILES":
-            landed += sum(land_new_files(home, transaction, source, stream) for stream in streams)
+            for stream in streams:
+                rows, left = land_new_files(home, transaction, source, stream)
+                landed, more = landed + rows, more or left
         elif connector == "PORT":
-            landed += _land_port(home, listeners, transaction, source, streams)
+            rows = _land_port(home, listeners, transaction, source, streams)
+            landed, more = landed + rows, more or rows >= batch_limit(home, source)
         elif connector == "RATE":
-            landed += _land_rate(home, transaction, source, streams)
-    return landed
+            rows = _land_rate(home, transaction, source, streams)
+            landed, more = landed + rows, more or rows >= batch_limit(home, source)
+    return landed, more
 
 
 def batch_limit(home: Home, source: Object) -> int:
@@ -115,10 +119,10 @@ def _land_port(
     reject(transaction, source, rejects)
     if not table.num_rows:
         return 0
-    origins = [f"port {listener.port}"] * table.num_rows
     if home.clock_mode == "manual":
         arrived = pa.repeat(pa.scalar(transaction.advanced_to or 0, pa.int64()), table.num_rows)
-    return land_rows_or_reject(transaction, source, streams, table, arrived, home.clock_mode, origins)
+    origin = f"port {listener.port}"
+    return land_rows_or_reject(transaction, source, streams, table, arrived, home.clock_mode, origin)
 
 
 def _land_rate(home: Home, transaction: Transaction, source: Object, streams: list[Object]) -> int:
@@ -131,6 +135,5 @@ def _land_rate(home: Home, transaction: Transaction, source: Object, streams: li
         table, arrived = make_rows(source.columns, position["start"], position["rows"], count, per_second)
         transaction.set_offset(stream, {"start": position["start"], "rows": position["rows"] + count})
         if count:
-            origins = [source.name] * count
-            landed += land_rows_or_reject(transaction, source, [stream], table, arrived, home.clock_mode, origins)
+            landed += land_rows_or_reject(transaction, source, [stream], table, arrived, home.clock_mode, source.name)
     return landed

@@ -78,16 +78,19 @@ def land_rows_or_reject(
     table: pa.Table,
     arrived: pa.Array,
     mode: str,
-    origins: Sequence[str],
+    origin: str,
 ) -> int:
     """Land rows in streams; faulty ones go to the source's rejected rows with their reason."""
     total = 0
     for stream in streams:
-        landed = land(stream, table, arrived, before(transaction, stream, mode), together=False)
+        # Rows that bring no time of their own are never late: they are as old as their landing.
+        known = before(transaction, stream, mode)
+        known = known if stream.time_kind == "external" else replace(known, closed=None)
+        landed = land(stream, table, arrived, known, together=False)
         reject(
             transaction,
             source,
-            [Reject(str(table.slice(row, 1).to_pylist()[0]), reason, origins[row]) for row, reason in landed.faults],
+            [Reject(str(table.slice(row, 1).to_pylist()[0]), reason, origin) for row, reason in landed.faults],
         )
         total += keep(transaction, stream, landed)
     return total

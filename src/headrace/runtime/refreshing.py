@@ -8,7 +8,7 @@ from headrace.errors import DefinitionError
 from headrace.language import format_time
 from headrace.runtime.clock import forgotten_before, horizon
 from headrace.runtime.home import Home
-from headrace.runtime.ingest import CONNECTORS, Listeners, batch_limit, poll
+from headrace.runtime.ingest import CONNECTORS, Listeners, poll
 from headrace.runtime.landing import streams_over
 from headrace.runtime.refresh import Refreshed, in_order, refresh_due
 from headrace.runtime.streaming import land_available
@@ -43,19 +43,18 @@ def refresh(home: Home, listeners: Listeners, view: str | None = None, failed: F
 
 
 def _batch(home: Home, listeners: Listeners, view: str | None, failed: Failed | None, done: Refreshed) -> bool:
-    landed = 0
     try:
         with home.transaction("refresh" if view is None else f"refresh {view}") as transaction:
             only = None if view is None else _maintained(transaction.base, view)
             sources = _sources(transaction.base, only)
-            landed = poll(home, listeners, transaction, sources)
+            landed, more = poll(home, listeners, transaction, sources)
             done.views += refresh_due(home, transaction, only, failed)
     except BaseException:
         listeners.settle(landed=False)
         raise
     listeners.settle(landed=True)
     done.landed += landed
-    return landed > 0 and any(landed >= batch_limit(home, source) for source in sources)
+    return more
 
 
 def _maintained(snapshot: Snapshot, name: str) -> Object:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.errors import InputError
+from headrace.errors import HeadraceError, InputError
 from headrace.language.times import parse_time
 from headrace.language.types import arrow_type
 from headrace.storage.records import Field
@@ -122,7 +122,7 @@ def _column(field: Field, values: list[Any]) -> pa.Array:
     for number, value in enumerate(values, 1):
         try:
             converted.append(_value(value, wanted))
-        except (ValueError, TypeError, ArithmeticError, InputError) as error:
+        except (ValueError, TypeError, ArithmeticError, HeadraceError) as error:
             raise _misfit(field, number, value) from error
     try:
         return pa.array(converted, wanted)

@@ -2,9 +2,10 @@
 
 Two paths, one meaning. The **fast path** gives a whole block to Arrow's reader. It may decline a block, and never
 disagree with the slow path about one it accepts: where Arrow is laxer than we are (hex integers, text after a closing
-quote, a decimal wider than its type, two objects on a line), a check over the whole block makes it decline. The **slow
-path** reads one line in Python and is the definition: what it accepts is a row, and what it refuses has a reason. A
-declined block is cut in `_WAYS` parts until at most `_LEAF` lines are left, so a fault costs its neighbours little.
+quote, a decimal too wide for its type, two objects on a line), a check over the whole block makes it decline. The
+**slow path** reads one line in Python and is the definition: what it accepts is a row, and what it refuses has a
+reason. A declined block is cut in `_WAYS` parts until at most `_LEAF` lines are left, so a fault costs its neighbours
+little.
 
 What a value may look like:
 
@@ -487,8 +488,8 @@ def _split_csv(text: str, delimiter: str) -> list[tuple[str, bool]]:
 
 
 def _csv_type(kind: pa.DataType) -> pa.DataType:
-    """What Arrow reads a column as: dates and times as text, whose grammar here is wider than Arrow's."""
-    return pa.string() if pa.types.is_temporal(kind) else kind
+    """What Arrow reads a column as: text for dates and times, whose grammar is wider here, and for decimals."""
+    return pa.string() if pa.types.is_temporal(kind) or pa.types.is_decimal(kind) else kind
 
 
 def _csv_careful_type(kind: pa.DataType) -> pa.DataType:
@@ -506,6 +507,10 @@ def _finish(values: Any, kind: pa.DataType) -> Any:
     if pa.types.is_binary(kind):
         return values.cast(kind)
     text = pc.ascii_trim(values, _BLANKS)
+    if pa.types.is_decimal(kind):
+        # Arrow wraps around where a decimal is too wide (9.5e30 as DECIMAL(38,10)), so width is checked in the text.
+        _require(text, rf"[+-]?[0-9]{{0,{kind.precision - kind.scale}}}(?:\.[0-9]{{0,{kind.scale}}})?")
+        return text.cast(kind)
     if pa.types.is_integer(kind):
         _require(text, r"-?[0-9]+")
         return text.cast(kind)
@@ -544,6 +549,9 @@ class _Json:
         if _any(pc.match_substring_regex(text, r"[:,\[][ \t]*-?(?:NaN|Inf)")):
             return None  # Arrow also reads Inf and -NaN
         types = self._types_like(lines[0].as_py())
+        scales = [scale for _, kind in types for scale in _decimal_scales(kind)]
+        if scales and _any(pc.match_substring_regex(text, _may_wrap(max(scales)))):
+            return None
         data = _joined(lines)
         block = max(4 << 20, 2 * self.options.max_line_bytes)
         table = pyarrow.json.read_json(
@@ -637,6 +645,20 @@ def _arrow_reads(kind: pa.DataType, *, inside: bool = False) -> bool:
     return not (inside and finished)
 
 
+def _decimal_scales(kind: pa.DataType) -> list[int]:
+    if pa.types.is_nested(kind):
+        return [scale for index in range(kind.num_fields) for scale in _decimal_scales(kind.field(index).type)]
+    return [kind.scale] if pa.types.is_decimal(kind) else []
+
+
+def _may_wrap(scale: int) -> str:
+    """Finds lines where Arrow might wrap a decimal around: an exponent, more digits than 38 with the scale, or digits
+    hidden in escapes. It cannot be asked to read a JSON number as text."""
+    exponent = r'[:,\[][ \t]*"?[ \t]*[+-]?[0-9.]+[eE][+-]?[0-9]+[ \t]*["},\]]'
+    escape = r"\\u00(?:3[0-9]|[46]5|2[bBdDeE])"
+    return rf"[0-9]{{{39 - scale}}}|{exponent}|{escape}"
+
+
 def _json_type(kind: pa.DataType, numeric: bool) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return pa.decimal128(30, 6) if numeric else pa.string()
@@ -663,6 +685,7 @@ def _days(values: Any) -> Any:
 def _micros(values: Any) -> Any:
     """Microseconds since the epoch, from text or from seconds."""
     if pa.types.is_decimal(values.type):
+        values.validate(full=True)
         micros = _micros_of_seconds(values)
     else:
         text = pc.ascii_trim(values, _BLANKS)

@@ -287,13 +287,20 @@ def _fits(has: pa.DataType, wants: pa.DataType) -> bool:
     if types.is_large_binary(has) or types.is_fixed_size_binary(has):
         return types.is_binary(wants)
     if types.is_map(has) or types.is_map(wants):
-        return types.is_map(has) and types.is_map(wants) and all(map(_fits, _parts(has), _parts(wants)))
+        return types.is_map(has) and types.is_map(wants) and all(map(_fits_inside, _parts(has), _parts(wants)))
     if types.is_list(has) or types.is_large_list(has):
-        return types.is_list(wants) and _fits(has.value_type, wants.value_type)
+        return types.is_list(wants) and _fits_inside(has.value_type, wants.value_type)
     if types.is_struct(has) and types.is_struct(wants) and has.num_fields == wants.num_fields:
         pairs = zip(has, wants, strict=True)
-        return all(mine.name.lower() == theirs.name.lower() and _fits(mine.type, theirs.type) for mine, theirs in pairs)
+        return all(
+            mine.name.lower() == theirs.name.lower() and _fits_inside(mine.type, theirs.type) for mine, theirs in pairs
+        )
     return False
+
+
+def _fits_inside(has: pa.DataType, wants: pa.DataType) -> bool:
+    """As `_fits`, for a part of a nested type: there `_cast` cannot widen a decimal before Arrow rescales it."""
+    return _fits(has, wants) and (has == wants or not pa.types.is_decimal(wants))
 
 
 def _parts(kind: pa.DataType) -> list[pa.DataType]:
@@ -305,8 +312,8 @@ def _cast(path: str, values: Any, column: pa.Field) -> Any:
         return values
     has, wants = ddl_type(values.type), ddl_type(column.type)
     try:
-        if pa.types.is_integer(values.type) and pa.types.is_decimal(column.type):
-            # Arrow wants room for every integer; this way each value is checked for itself.
+        if pa.types.is_decimal(column.type) and not pa.types.is_nested(values.type):
+            # In 128 bits Arrow wraps around where the new scale is too wide; in 256 bits every value has room.
             values = values.cast(pa.decimal256(76, column.type.scale))
         # Nanoseconds are cut off, as in lines; every other loss is an error.
         return pc.cast(values, options=pc.CastOptions(column.type, allow_time_truncate=True))

@@ -34,7 +34,11 @@ class Catalog:
         self.url = url
         try:
             self.engine = _open(url)
-            self._prepare()
+            try:
+                self._prepare()
+            except BaseException:
+                self.engine.dispose()
+                raise
         except (sa.exc.SQLAlchemyError, ImportError, ValueError) as error:  # a port that is no number: ValueError
             raise StorageError(
                 "CATALOG_UNUSABLE",
@@ -48,27 +52,35 @@ class Catalog:
         self.engine.dispose()
 
     def _prepare(self) -> None:
-        try:
-            self._make_tables()
-        except (sa.exc.IntegrityError, sa.exc.OperationalError, sa.exc.ProgrammingError):
-            # Two processes may open a new home at once; what the other one made is there the second time.
-            self._make_tables()
-
-    def _make_tables(self) -> None:
-        schema.metadata.create_all(self.engine)
-        with self.engine.begin() as connection:
-            self._found(connection)
-
-    def _found(self, connection: Connection) -> None:
-        row = connection.execute(sa.select(schema.homes.c.format)).first()
-        if row is None:
-            _first(connection)
-        elif row.format != schema.FORMAT:
+        while (found := self._format()) is None:
+            try:
+                self._make_tables()
+            except (sa.exc.IntegrityError, sa.exc.ProgrammingError):
+                # Two processes may open a new home at once; PostgreSQL tells the second that the first was faster.
+                if self._format() is None:
+                    raise
+        if found != schema.FORMAT:
             raise StorageError(
                 "FORMAT_UNKNOWN",
-                f"This home has catalog format {row.format}; this Headrace reads format {schema.FORMAT}.",
+                f"This home has catalog format {found}; this Headrace reads format {schema.FORMAT}.",
                 hint="Open it with the version of Headrace that made it, or a newer one.",
             )
+
+    def _format(self) -> int | None:
+        """The format of the catalog; None when it is still to be made."""
+        with self.engine.connect() as connection:
+            if not sa.inspect(connection).has_table(schema.homes.name):
+                return None
+            return connection.execute(sa.select(schema.homes.c.format)).scalar()
+
+    def _make_tables(self) -> None:
+        with self.engine.begin() as connection:
+            if connection.dialect.name == "sqlite":
+                # Its driver would commit every CREATE on its own, and two processes would get into each other's way.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            schema.metadata.create_all(connection)
+            if connection.execute(sa.select(schema.homes.c.format)).scalar() is None:
+                _first(connection)
 
     def options(self) -> dict[str, Any]:
         """The home's own settings."""
@@ -324,7 +336,7 @@ def _without_password(url: str) -> str:
         return sa.engine.make_url(url).render_as_string(hide_password=True)
     except (sa.exc.ArgumentError, ValueError):
         # Not a URL as it stands, but it may still hold a password: hide what lies between a colon and the last @.
-        return re.sub(r":[^:]*@", ":***@", url)
+        return re.sub(r":(?!//).*@", ":***@", url)
 
 
 def _first_line(error: Exception, url: str) -> str:

@@ -55,7 +55,10 @@ def _check_own(catalog: Catalog, orphans: Iterable[str]) -> None:
 
 
 def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) -> int:
-    """Forget snapshots beyond the last `keep` (at least one) that are also older than `seconds`, and files only they used."""
+    """Forget snapshots beyond the last `keep` that are also older than `seconds`, and files only they used.
+
+    The newest snapshot always stays.
+    """
     snapshots, parts = schema.snapshots, schema.parts
     faults.reach("before dropping snapshots")
     with catalog.engine.begin() as connection:

@@ -1,0 +1,1 @@
+"""Tests of the benchmarks: the harness on toys, the experiments at tiny sizes."""

@@ -1,0 +1,224 @@
+"""Keeping a home tidy never changes a row that somebody may still read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from headrace.errors import StorageError
+from headrace.storage import housekeeping
+from headrace.storage.catalog import Catalog, Snapshot
+from headrace.storage.files import Files
+from headrace.storage.records import Object
+from headrace.storage.writer import write_table
+from tests.storage.conftest import Store, log_rows
+
+SECOND = 1_000_000
+
+
+def roll_up(store: Store, item: Object, most: int = 1, read_in: tuple[int, ...] = ()) -> tuple[int, Snapshot]:
+    transaction = store.begin("housekeeping")
+    merged = housekeeping.roll_up(transaction, item, most, read_in)
+    return merged, store.catalog.latest() if transaction.empty else transaction.commit()
+
+
+def test_small_parts_become_one_and_no_row_changes(store: Store) -> None:
+    item = store.create("a")
+    for times in ((5, 9), (1,), (7, 3)):
+        before = store.add(item, *times)
+    merged, after = roll_up(store, item)
+    assert merged == 3
+    (part,) = after.parts(item)
+    old = before.parts(item)
+    assert (part.rows, part.oldest, part.newest) == (5, 1, 9)
+    assert part.changed_at == max(other.changed_at for other in old)
+    assert part.arrived_in == max(other.arrived_in for other in old) == before.id
+    assert part.added_in == after.id
+    table = store.files.read(list(part.files))
+    assert table.column("__t").to_pylist() == [1, 3, 5, 7, 9]
+    assert table.column("value").to_pylist() == [10, 30, 50, 70, 90]
+    # The snapshot before still reads its own files.
+    assert store.times(item, store.catalog.snapshot(before.id)) == [1, 3, 5, 7, 9]
+
+
+def test_few_parts_are_left_alone(store: Store) -> None:
+    item = store.create("a")
+    for time in range(3):
+        before = store.add(item, time)
+    assert roll_up(store, item, most=3) == (0, before)
+
+
+def test_states_and_large_files_are_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = store.create("v", kind="view", log="state")
+    item = store.create("a")
+    for time in range(3):
+        store.add(state, time)
+        before = store.add(item, time)
+    assert roll_up(store, state) == (0, before)
+    monkeypatch.setattr(housekeeping, "SMALL_FILE", 1)
+    assert roll_up(store, item) == (0, before)
+
+
+def test_rows_of_one_time_keep_their_order(store: Store) -> None:
+    item = store.create("a")
+    for values in ([1, 2], [3], [4, 5]):
+        transaction = store.begin()
+        rows = log_rows(*[7 for _ in values])
+        rows = rows.set_column(0, "value", [values]).set_column(2, "__seq", [values])
+        write_table(transaction, item, rows, inserts_only=True)
+        transaction.commit()
+    _merged, after = roll_up(store, item)
+    assert store.files.read(list(after.parts(item)[0].files)).column("value").to_pylist() == [1, 2, 3, 4, 5]
+
+
+def test_parts_with_deletes_make_a_part_with_deletes(store: Store) -> None:
+    item = store.create("a")
+    store.add(item, 1)
+    store.add(item, 2, inserts_only=False)
+    _merged, after = roll_up(store, item)
+    assert [part.inserts_only for part in after.parts(item)] == [False]
+
+
+def test_what_a_view_has_read_is_not_merged_with_what_it_has_not(store: Store) -> None:
+    item = store.create("a")
+    numbers = [store.add(item, time).id for time in range(6)]
+    merged, after = roll_up(store, item, read_in=(numbers[1], numbers[3], numbers[3], 0))
+    assert merged == 6
+    parts = after.parts(item)
+    assert [part.arrived_in for part in parts] == [numbers[1], numbers[3], numbers[5]]
+    assert [store.files.read(list(part.files)).column("__t").to_pylist() for part in parts] == [[0, 1], [2, 3], [4, 5]]
+    # For each reader the rows that are new are the ones that were new before.
+    for read_in, new in ((numbers[1], 4), (numbers[3], 2), (0, 6)):
+        assert sum(part.rows for part in parts if part.arrived_in > read_in) == new
+
+
+def test_recent_temporal_parts_stay_apart_and_old_ones_are_rolled_up(store: Store) -> None:
+    item = store.create("a", partition_length=1)
+    for subscript in range(8):
+        for offset in (0, 1):
+            store.add(item, subscript * SECOND + offset)
+    merged, after = roll_up(store, item, most=2)
+    assert merged == 16
+    spans = [(part.first, part.last, part.rows) for part in after.parts(item)]
+    assert spans == [(0, 4, 10), (5, 5, 2), (6, 6, 2), (7, 7, 2)]
+
+
+def test_rolled_up_files_have_about_a_files_worth_of_rows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "ROWS_A_FILE", 4)
+    item = store.create("a")
+    for start in range(0, 10, 2):
+        store.add(item, start, start + 1)
+    _merged, after = roll_up(store, item)
+    assert sorted(part.rows for part in after.parts(item)) == [2, 4, 4]
+    assert store.times(item, after) == list(range(10))
+
+
+def test_forgetting_drops_whole_parts_before_a_time(store: Store) -> None:
+    item = store.create("a", partition_length=1)
+    store.add(item, 0, SECOND, SECOND + 5, 2 * SECOND)
+    transaction = store.begin()
+    housekeeping.forget(transaction, item, None)
+    housekeeping.forget(transaction, item, 0)
+    assert transaction.empty
+    housekeeping.forget(transaction, item, SECOND + 3)
+    assert store.times(item, transaction.commit()) == [SECOND, SECOND + 5, 2 * SECOND]
+
+
+def test_what_was_forgotten_is_not_rolled_up_again(store: Store) -> None:
+    item = store.create("a")
+    for time in (1, 2, 8, 9):
+        store.add(item, time)
+    transaction = store.begin()
+    housekeeping.forget(transaction, item, 5)
+    assert housekeeping.roll_up(transaction, item, 1, ()) == 2
+    after = transaction.commit()
+    assert len(after.parts(item)) == 1
+    assert store.times(item, after) == [8, 9]
+
+
+def test_old_snapshots_go_with_the_files_only_they_used(store: Store) -> None:
+    item = store.create("a")
+    for time in range(4):
+        before = store.add(item, time)
+    _merged, rolled = roll_up(store, item)
+    last = store.add(item, 9)
+    old, new = store.paths(item, before), store.paths(item, last)
+    assert set(store.files.all()) == old | new == store.catalog.named_files()
+    # The snapshot before the roll-up is still kept, and so are its files.
+    assert housekeeping.drop_old_snapshots(store.catalog, store.files, keep=3, seconds=0) == 0
+    assert store.times(item, store.catalog.snapshot(before.id)) == [0, 1, 2, 3]
+    assert housekeeping.drop_old_snapshots(store.catalog, store.files, keep=2, seconds=0) == 4
+    assert set(store.files.all()) == new == store.catalog.named_files()
+    assert store.times(item, store.catalog.snapshot(rolled.id)) == [0, 1, 2, 3]
+    assert [info.id for info in store.catalog.snapshots()] == [rolled.id, last.id]
+
+
+def test_young_snapshots_are_kept_however_many(store: Store) -> None:
+    item = store.create("a")
+    for time in range(5):
+        store.add(item, time)
+    assert housekeeping.drop_old_snapshots(store.catalog, store.files, keep=1, seconds=3600) == 0
+    assert len(store.catalog.snapshots()) == 7
+
+
+def test_the_newest_snapshot_is_kept_whatever_is_asked(store: Store) -> None:
+    item = store.create("a")
+    last = store.add(item, 1)
+    housekeeping.drop_old_snapshots(store.catalog, store.files, keep=0, seconds=0)
+    assert [info.id for info in store.catalog.snapshots()] == [last.id]
+    assert store.times(item, store.add(item, 2)) == [1, 2]
+
+
+def test_a_dropped_object_leaves_with_the_last_snapshot_that_knew_it(store: Store) -> None:
+    item = store.create("a")
+    store.add(item, 1)
+    transaction = store.begin()
+    transaction.end(item)
+    transaction.commit()
+    assert len(store.files.all()) == 1
+    store.create("b")
+    housekeeping.drop_old_snapshots(store.catalog, store.files, keep=1, seconds=0)
+    assert store.files.all() == []
+
+
+def test_orphans_are_removed_and_nothing_else(store: Store) -> None:
+    item = store.create("a", partition_length=1)
+    before = store.add(item, 1)
+    transaction = store.begin("never committed")
+    write_table(transaction, item, log_rows(2, 5 * SECOND), inserts_only=True)
+    assert len(store.files.all()) == 3
+    assert housekeeping.remove_orphans(store.catalog, store.files) == 2
+    assert set(store.files.all()) == store.paths(item, before)
+    assert housekeeping.remove_orphans(store.catalog, store.files) == 0
+    assert store.times(item) == [1]
+
+
+def test_files_of_another_catalog_are_not_orphans(
+    store: Store, files: Files, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Opening a home with the wrong catalog must not cost its data."""
+    item = store.create("a")
+    store.add(item, 1)
+    store.add(item, 2)
+    wrong = Catalog(f"sqlite:///{tmp_path_factory.mktemp('wrong')}/catalog.db")
+    before = files.all()
+    with pytest.raises(StorageError) as error:
+        housekeeping.remove_orphans(wrong, files)
+    wrong.close()
+    assert error.value.condition == "FILES_OF_ANOTHER_CATALOG"
+    assert files.all() == before
+
+
+def test_a_readers_snapshot_outlives_all_housekeeping_within_its_time(
+    store: Store, open_catalog: Callable[[], Catalog]
+) -> None:
+    item = store.create("a")
+    for time in range(4):
+        store.add(item, time)
+    reader = open_catalog().latest()
+    roll_up(store, item)
+    store.add(item, 4)
+    housekeeping.drop_old_snapshots(store.catalog, store.files, keep=1, seconds=60)
+    housekeeping.remove_orphans(store.catalog, store.files)
+    assert store.times(item, reader) == [0, 1, 2, 3]
