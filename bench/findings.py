@@ -48,6 +48,18 @@ class Series:
             runs=[list(values) for values in runs.values()],
         )
 
+    @classmethod
+    def of_ratios(cls, panel: str, name: str, pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Series:
+        """By x, one thing's median over another's; the runs are the ratios of what was measured in the same round."""
+        return cls(
+            panel,
+            name,
+            "ratio",
+            list(pairs),
+            [statistics.median(over) / statistics.median(under) for over, under in pairs.values()],
+            runs=[[a / b for a, b in zip(over, under, strict=True)] for over, under in pairs.values()],
+        )
+
 
 @dataclass(frozen=True)
 class Aim:

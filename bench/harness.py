@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import time
 from dataclasses import dataclass
@@ -81,12 +82,17 @@ def run(
         shown.print(
             "There will be no plot: matplotlib is not installed. pip install 'headrace\\[bench]'", style="yellow"
         )
+    others = os.getloadavg()[0]
+    if others > (os.cpu_count() or 1) / 2:
+        shown.print(f"This machine is busy (load {others:.1f}): look at the ratios only.", style="yellow")
     findings, taken = _measure(chosen, quick, engine, shown)
     folder = out or RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{name}-quick" if quick else name
     kept = folder / f"{stem}.json"
-    kept.write_text(json.dumps(_as_json(chosen, quick, engine, findings, taken), indent=1) + "\n", encoding="utf-8")
+    kept.write_text(
+        json.dumps(_as_json(chosen, quick, engine, findings, taken, others), indent=1) + "\n", encoding="utf-8"
+    )
     picture = folder / f"{stem}.png" if drawing else None
     if picture is not None:
         plots.save(findings, f"{name}{' (quick)' if quick else ''}: {chosen.figure}", picture)
@@ -106,14 +112,16 @@ def _measure(chosen: Experiment, quick: bool, engine: str | None, console: Conso
         return findings, time.perf_counter() - started
 
 
-def _as_json(chosen: Experiment, quick: bool, engine: str | None, findings: Findings, taken: float) -> dict[str, Any]:
+def _as_json(
+    chosen: Experiment, quick: bool, engine: str | None, findings: Findings, taken: float, others: float
+) -> dict[str, Any]:
     return {
         "experiment": chosen.name,
         "figure": chosen.figure,
         "description": chosen.description,
         "quick": quick,
         "engine": engine,
-        "machine": machine(),
+        "machine": {**machine(), "load_before": round(others, 1)},
         "seconds": round(taken, 1),
         **_rounded(findings.as_json()),
     }

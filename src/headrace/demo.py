@@ -19,7 +19,7 @@ from headrace.session import Session
 SEED = 2005
 #: 2015-01-01 10:00:00 UTC, when the minute begins, in seconds since the epoch.
 START = 1_420_106_400
-STEPS, STEP_SECONDS = 12, 5
+STEPS, STEP_SECONDS = 10, 6
 REPORTS_A_STEP = 40
 
 DEVICES = {
@@ -117,7 +117,7 @@ def declare(session: Session) -> None:
 
 
 def play(session: Session) -> Iterator[Step]:
-    """Let the minute arrive in steps of five seconds, a refresh after each."""
+    """Let the minute arrive in steps of six seconds, a refresh after each."""
     chance = random.Random(SEED)
     degrees = {room: chance.randint(26, 34) for room in ROOMS}
     by_hand = _changes_by_hand()
@@ -169,14 +169,14 @@ def _readings(chance: random.Random, degrees: dict[str, int]) -> list[tuple[str,
 def _changes_by_hand() -> dict[int, tuple[str, tuple[str, ...]]]:
     """What an operator does meanwhile, by step: the table changes, and a thermometer is taken away."""
     return {
-        3: ("core-2 moves to the harbour", ("UPDATE devices SET site = 'harbour' WHERE device = 2",)),
-        5: (
+        2: ("core-2 moves to the harbour", ("UPDATE devices SET site = 'harbour' WHERE device = 2",)),
+        4: (
             f"device {UNKNOWN_DEVICE} is entered as edge-4: its earlier losses count at once",
             (f"INSERT INTO devices VALUES ({UNKNOWN_DEVICE}, 'edge-4', 'east')",),
         ),
-        7: ("the workshop's thermometer is taken away", ("DELETE FROM temperatures WHERE room = 'workshop'",)),
-        9: ("edge-1 is switched off and deleted", ("DELETE FROM devices WHERE device = 3",)),
-        11: (
+        6: ("the workshop's thermometer is taken away", ("DELETE FROM temperatures WHERE room = 'workshop'",)),
+        7: ("edge-1 is switched off and deleted", ("DELETE FROM devices WHERE device = 3",)),
+        9: (
             "core-2 is renamed and moves back",
             ("UPDATE devices SET name = 'core-9', site = 'south' WHERE device = 2",),
         ),

@@ -16,12 +16,14 @@ import itertools
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -32,15 +34,13 @@ CAPABILITIES: Mapping[str, str] = {
     "structured_streaming": "Structured Streaming sources (FROM STREAMING) cannot be landed",
     "job_counts": "the number of Spark jobs is not told; actions are counted instead",
     "overflow_errors": "integer overflow wraps around instead of being an error",
-    "cache": "DataFrames cannot be cached",
-    "null_safe_cogroup": "cogrouped Arrow functions do not accept NULL keys",
 }
 
 #: Engine by engine, the capabilities it does not have.
 LACKS: Mapping[str, frozenset[str]] = {
     "spark": frozenset(),
     "connect": frozenset({"job_counts", "structured_streaming"}),
-    "sail": frozenset({"structured_streaming", "job_counts", "overflow_errors", "cache", "null_safe_cogroup"}),
+    "sail": frozenset({"structured_streaming", "job_counts", "overflow_errors"}),
 }
 
 _lock = threading.Lock()
@@ -230,6 +230,9 @@ def _remote(address: str) -> Any:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     try:
+        # The client would try again for minutes; a port nobody listens on is told at once.
+        place = urlsplit(address)
+        socket.create_connection((place.hostname or "", place.port or 15002), timeout=10).close()
         session = ConnectSession.builder.remote(address).create()
         session.version  # noqa: B018 -- the first call is what connects
         return session

@@ -62,7 +62,7 @@ def check_over_time(session: Session, scenario: Scenario, view: View, tuples: li
         seen = time if point is None else min(time, point)
         if view.every is not None:
             seen = seen // view.every * view.every
-        wanted = bag(session.sql(view.text(seen)))
+        wanted = bag(session.sql(view.text(max(seen, 0.0))))
         assert bag(session.table(view.name, as_of=time)) == wanted, f"{view.name} AS OF {time}"
         assert integrate(tuples, time, key) == wanted, f"CHANGES({view.name}) up to {time}: {tuples}"
 

@@ -22,7 +22,7 @@ PACE_SECONDS = 1.2
 _CHANGED, _NEW, _GONE = "bold yellow", "bold green", "red strike"
 
 
-def show_demo(console: Console, engine: str, keep: str | None = None) -> bool:
+def show_demo(console: Console, engine: str, keep: str | None = None, *, pace: float = PACE_SECONDS) -> bool:
     """Run the demo; whether every view was equal to its query run in batch."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
@@ -30,7 +30,7 @@ def show_demo(console: Console, engine: str, keep: str | None = None) -> bool:
         console.print(f"Starting {engine} and declaring two streams, a table and three views ...")
         with connect(home, engine=engine) as session:
             demo.declare(session)
-            _show_steps(console, session)
+            _show_steps(console, session, pace)
             console.print("\nEach view against its query, run in batch over the same relations:")
             equal = [_show_verdict(console, verdict) for verdict in demo.check(session)]
     console.print(f"{time.perf_counter() - began:.0f} s in all, the start of {engine} included.", style="dim")
@@ -44,7 +44,7 @@ def _show_verdict(console: Console, verdict: demo.Verdict) -> bool:
     return verdict.equal
 
 
-def _show_steps(console: Console, session: Session) -> None:
+def _show_steps(console: Console, session: Session, pace: float) -> None:
     before: dict[str, list[tuple[Any, ...]]] = {}
     if not console.is_terminal:
         for step in demo.play(session):
@@ -54,7 +54,7 @@ def _show_steps(console: Console, session: Session) -> None:
     with Live(console=console, auto_refresh=False) as live:
         shown_at = time.perf_counter()
         for step in demo.play(session):
-            time.sleep(max(0.0, PACE_SECONDS - (time.perf_counter() - shown_at)))
+            time.sleep(max(0.0, pace - (time.perf_counter() - shown_at)))
             live.update(_screen(step, before), refresh=True)
             shown_at = time.perf_counter()
             before = {name: rows for name, (_names, rows) in step.views.items()}

@@ -1,7 +1,8 @@
 """The points of time at which a view may change: every time at which something it reads changed.
 
 A view that is refreshed EVERY d has its points on the grid of multiples of d instead; what happened between two of them
-is released at the later one.
+is released at the later one. A view that keeps only its state has no log of times: they are its own points, worked out
+from what it reads, up to where its last refresh left it.
 """
 
 from __future__ import annotations
@@ -15,40 +16,54 @@ from headrace.maintenance.relations import Relations, least
 from headrace.storage.records import Object, Part
 
 
-def base_logs(relations: Relations, inputs: Iterable[Object]) -> list[Object]:
-    """The logs behind a query: a view that keeps only its state stands for what it reads itself."""
-    found: dict[int, Object] = {}
-    for item in inputs:
-        behind = base_logs(relations, relations.source.needs(item)) if item.log == "state" else [item]
-        found.update({log.id: log for log in behind})
-    return list(found.values())
+def base_logs(_relations: Relations, inputs: Iterable[Object]) -> list[Object]:
+    """What a query reads, each once."""
+    return list({item.id: item for item in inputs}.values())
 
 
-def reaches(relations: Relations, logs: Iterable[Object]) -> dict[int, int]:
-    """How far each log can be read now: its horizon, or the newest time it has."""
+def reaches(relations: Relations, inputs: Iterable[Object]) -> dict[int, int]:
+    """How far each input can be read now: its horizon, or the newest time it has, or where its last refresh left it."""
     found = {}
-    for item in logs:
-        parts = relations.source.parts(item)
-        newest = max((part.newest for part in parts if part.newest is not None), default=None)
-        reached = least(newest, relations.reach(item, parts))
-        if newest is not None and reached is not None:
+    for item in inputs:
+        reached = _left_at(relations, item) if item.log == "state" else _logged_until(relations, item)
+        if reached is not None:
             found[item.id] = reached
     return found
 
 
+def _left_at(relations: Relations, view: Object) -> int | None:
+    last = relations.source.last_refresh(view)
+    return None if last is None else last.point
+
+
+def _logged_until(relations: Relations, item: Object) -> int | None:
+    parts = relations.source.parts(item)
+    newest = max((part.newest for part in parts if part.newest is not None), default=None)
+    return None if newest is None else least(newest, relations.reach(item, parts))
+
+
+def birth(view: Object) -> int | None:
+    """The first point of a view's life, at which all it then has is released; on the grid if it has one."""
+    born, every = view.option("born"), view.option("every")
+    return born if born is None or every is None else born // every * every
+
+
+def points_of(relations: Relations, view: Object, start: int | None, end: int | None) -> list[int]:
+    """A view's points from `start` (inclusive) up to `end`, its birth among them, in order."""
+    born = birth(view)
+    first = born if start is None else start if born is None else max(start, born)
+    points = points_between(relations, relations.source.needs(view), first, end, view.option("every"))
+    if born is not None and born == first and born not in points and (end is None or born <= end):
+        return [born, *points]
+    return points
+
+
 def points_between(
-    relations: Relations, logs: Iterable[Object], start: int | None, end: int | None, every: int | None
+    relations: Relations, inputs: Iterable[Object], start: int | None, end: int | None, every: int | None
 ) -> list[int]:
-    """The points from `start` (inclusive) up to `end`, in order."""
-    times = [
-        times_between(
-            relations.logs,
-            relations.source.parts(item),
-            start if every is None or start is None else start - every,
-            least(end, relations.reach(item, relations.source.parts(item))),
-        )
-        for item in logs
-    ]
+    """The points of a query over `inputs` from `start` (inclusive) up to `end`, in order."""
+    first = start if every is None or start is None else start - every
+    times = [_times_of(relations, item, first, end) for item in inputs]
     points = np.unique(np.concatenate(times)) if times else np.empty(0, dtype=np.int64)
     if every is not None:
         points = np.unique(-(-points // every) * every)
@@ -57,6 +72,16 @@ def points_between(
     if start is not None:
         points = points[points >= start]
     return [int(point) for point in points]
+
+
+def _times_of(relations: Relations, item: Object, start: int | None, end: int | None) -> np.ndarray:
+    """The times at which an input may have changed."""
+    if item.log == "state":
+        left_at = _left_at(relations, item)
+        found = [] if left_at is None else points_of(relations, item, start, least(end, left_at))
+        return np.array(found, dtype=np.int64)
+    parts = relations.source.parts(item)
+    return times_between(relations.logs, parts, start, least(end, relations.reach(item, parts)))
 
 
 def times_between(logs: Logs, parts: Sequence[Part], start: int | None, end: int | None) -> np.ndarray:

@@ -60,7 +60,9 @@ class Relations:
                 raise DefinitionError(*_no_times(item, extra))
             refresh = self.source.last_refresh(item)
             if time is not None and refresh is not None and refresh.point is not None and time < refresh.point:
-                return self.evaluate(self.query_of(item), time).toDF(*item.names)
+                every = item.option("every")
+                point = time if every is None else time // every * every
+                return self.as_refreshed(refresh).evaluate(self.query_of(item), point).toDF(*item.names)
             return self.logs.relation(item, parts, None)
         if PART_TIMESTAMP in extra and item.partition_length is None:
             raise DefinitionError(*_no_times(item, extra))
@@ -94,6 +96,13 @@ class Relations:
                 frames[names[number]] = seen._referred(ref, item, at, extras[number])
         return self.logs.engine.sql(query.to_spark(names), frames)
 
+    def as_refreshed(self, refresh: RefreshRecord) -> Relations:
+        """The inputs as a refresh saw them: in its snapshot, or here if that is not committed yet or no longer kept."""
+        try:
+            return self.earlier(refresh.snapshot_id)
+        except StorageError:
+            return self
+
     def _moment(self, ref: RelationRef, time: int | None) -> tuple[Relations, int | None]:
         """Where and when a reference is to be read."""
         if ref.as_of is None:
@@ -105,7 +114,8 @@ class Relations:
     def _referred(self, ref: RelationRef, item: Object, time: int | None, extra: Sequence[str]) -> Any:
         if ref.kind == "changes":
             return self.changes_of(self, item, None, time)
-        if time is not None:
+        # Only a time somebody asks for: a refresh that catches up passes through times that are forgotten at its end.
+        if time is not None and ref.as_of is not None:
             self._check_kept(item, time)
         return self.at(item, time, extra)
 

@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.algebra.keys import infer_key
-from headrace.errors import DefinitionError, StorageError
+from headrace.errors import DefinitionError
 from headrace.language import Query
 from headrace.maintenance.differentiate import changes_at
 from headrace.maintenance.logs import ddl, log_fields, tags_of_signed_rows
-from headrace.maintenance.points import base_logs, points_between
+from headrace.maintenance.points import base_logs, birth, points_between, points_of
 from headrace.maintenance.relations import Relations, least
 from headrace.storage.records import Field, Object
 
@@ -41,9 +41,8 @@ def tagged_query(relations: Relations, query: Query) -> Any:
     columns = tuple(Field(item.name, item.dataType.simpleString().upper()) for item in frame.schema.fields)
     items = [relations.source.find(ref.name) for ref in query.relations()]
     key = infer_key(query, [item.key for item in items], [column.name for column in columns])
-    logs = base_logs(relations, items)
     pretend = Object(0, "query", "view", "signed", "", columns, key)
-    points = points_between(relations, logs, None, None, None)
+    points = points_between(relations, base_logs(relations, items), None, None, None)
     return _tags(relations, pretend, changes_at(relations, pretend, query, points, None))
 
 
@@ -51,17 +50,13 @@ def _worked_out(relations: Relations, view: Object, since: int | None, upto: int
     refresh = relations.source.last_refresh(view)
     if refresh is None:
         return _tags(relations, view, None)
-    seen = _as_refreshed(relations, refresh.snapshot_id)
+    seen = relations.as_refreshed(refresh)
     query = relations.query_of(view)
-    born, every = view.option("born"), view.option("every")
-    end = least(upto, refresh.point)
-    start = since + 1 if since is not None and (born is None or since >= born) else born
-    points = points_between(seen, base_logs(seen, seen.source.needs(view)), start, end, every)
+    born, every = birth(view), view.option("every")
+    points = points_of(seen, view, None if since is None else since + 1, least(upto, refresh.point))
     previous = None
-    if start is not None and start != born:
-        previous = seen.evaluate(query, start - 1)
-    elif born is not None and born not in points and (end is None or born <= end):
-        points = [born, *points]
+    if since is not None and (born is None or since >= born):
+        previous = seen.evaluate(query, since if every is None else since // every * every)
     return _tags(relations, view, changes_at(seen, view, query, points, previous))
 
 
@@ -70,11 +65,3 @@ def _tags(relations: Relations, view: Object, signed: pa.Table | None) -> Any:
     engine = relations.logs.engine
     rows = engine.read([], ddl(log_fields(signed_view))) if signed is None else engine.frame(signed)
     return engine.sql(tags_of_signed_rows(signed_view), {"log_rows": rows})
-
-
-def _as_refreshed(relations: Relations, snapshot: int) -> Relations:
-    """The inputs as the view's last refresh saw them, if that snapshot is still kept."""
-    try:
-        return relations.earlier(snapshot)
-    except StorageError:
-        return relations

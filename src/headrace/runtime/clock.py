@@ -31,7 +31,7 @@ def horizon(item: Object, parts: Sequence[Part], mode: str, advanced_to: int | N
         return None
     newest = max((part.newest for part in parts if part.newest is not None), default=None)
     reached = None if newest is None else newest - slack
-    return max((time for time in (reached, advanced_to) if time is not None), default=-1)
+    return max((time for time in (reached, advanced_to) if time is not None), default=None)
 
 
 def forgotten_before(item: Object, parts: Sequence[Part], upto: int | None) -> int | None:

@@ -18,9 +18,11 @@ from headrace.maintenance.logs import listed, quoted
 from headrace.maintenance.relations import Relations
 from headrace.runtime.home import Home
 from headrace.runtime.mutations import (
+    BORN,
     apply_updates,
     bound,
     change_time,
+    check_born,
     check_not_null,
     check_unique,
     move_clock,
@@ -43,7 +45,7 @@ def merge(home: Home, transaction: Transaction, statement: Merge) -> int:
     frames: dict[str, Any] = {}
     source = _source(relations, statement)
     frames["merge_source"] = source
-    frames["merge_target"] = relations.at(table, None)
+    frames["merge_target"] = relations.at(table, None, (BORN,))
     text = _query(relations, table, statement, source.columns, frames)
     found = home.engine.arrow(home.engine.sql(text, frames))
     _check_one_match(table, found)
@@ -94,8 +96,9 @@ def _query(
         f" ON {bound(relations, statement.on, frames)}"
     )
     return (
-        f"SELECT __row, CASE __clause {actions} END AS __action, {listed(['o ' + n for n in table.names])}, {news}"
-        f" FROM (SELECT {which} AS __clause, __row, {olds}, {computed} FROM {joined}) WHERE __clause IS NOT NULL"
+        f"SELECT __row, {BORN}, CASE __clause {actions} END AS __action, {listed(['o ' + n for n in table.names])}, {news}"
+        f" FROM (SELECT {which} AS __clause, __row, {BORN}, {olds}, {computed} FROM {joined})"
+        f" WHERE __clause IS NOT NULL"
     )
 
 
@@ -156,6 +159,7 @@ def _renamed(table: Object, rows: pa.Table, prefix: str) -> pa.Table:
 
 
 def _delete(home: Home, transaction: Transaction, table: Object, rows: pa.Table, time: int) -> int:
+    check_born(table, rows.column(BORN), time)
     times = pa.array([time] * rows.num_rows, pa.int64())
     write_changes(transaction, table, _renamed(table, rows, "o"), times, -1)
     move_clock(home, transaction, times)

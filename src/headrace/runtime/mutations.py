@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import DefinitionError, InputError
-from headrace.language import Delete, Insert, Scalar, Update
+from headrace.language import Delete, Insert, Scalar, Update, format_time
 from headrace.language.types import arrow_type
 from headrace.maintenance.logs import listed, quoted
 from headrace.maintenance.relations import Relations
@@ -27,6 +27,9 @@ from headrace.storage.catalog import now_micros
 from headrace.storage.records import Field, Object
 from headrace.storage.transactions import Transaction
 from headrace.storage.writer import write_table
+
+#: The time a row was born, beside the row itself.
+BORN = "__t"
 
 
 def insert(home: Home, transaction: Transaction, statement: Insert) -> int:
@@ -210,19 +213,21 @@ def update(home: Home, transaction: Transaction, statement: Update) -> int:
     alias = quoted(statement.alias or table.name)
     both = home.engine.arrow(
         home.engine.sql(
-            f"SELECT {listed(['o ' + n for n in table.names])}, {values} FROM target_rows AS {alias}{where}", frames
+            f"SELECT {listed(['o ' + n for n in table.names])}, {values}, {BORN} FROM target_rows AS {alias}{where}",
+            frames,
         )
     )
     return apply_updates(home, transaction, table, both, change_time(home, transaction, statement.at))
 
 
 def apply_updates(home: Home, transaction: Transaction, table: Object, both: pa.Table, time: int) -> int:
-    """Write the rows of `both` (columns `o name` before, `n name` after) that really differ."""
+    """Write the rows of `both` (columns `o name` before, `n name` after, `__t` their birth) that really differ."""
     wanted = pa.schema([(field.name, arrow_type(field.type)) for field in table.columns])
     old = both.select([f"o {name}" for name in table.names]).rename_columns(list(table.names)).cast(wanted)
     new = both.select([f"n {name}" for name in table.names]).rename_columns(list(table.names)).cast(wanted)
     differs = np.array([a != b for a, b in zip(old.to_pylist(), new.to_pylist(), strict=True)], dtype=bool)
     old, new = old.filter(pa.array(differs)), new.filter(pa.array(differs))
+    check_born(table, both.column(BORN).filter(pa.array(differs)), time)
     check_not_null(table, new)
     times = pa.array([time] * new.num_rows, pa.int64())
     if table.key is not None and old.select(list(table.key)).equals(new.select(list(table.key))):
@@ -244,17 +249,30 @@ def delete(home: Home, transaction: Transaction, statement: Delete) -> int:
     where = "" if statement.where is None else f" WHERE {bound(relations, statement.where, frames)}"
     frames["target_rows"] = _current(relations, table)
     alias = quoted(statement.alias or table.name)
-    text = f"SELECT {listed(table.names)} FROM target_rows AS {alias}{where}"
+    text = f"SELECT {listed(table.names)}, {BORN} FROM target_rows AS {alias}{where}"
     gone = home.engine.arrow(home.engine.sql(text, frames))
-    times = pa.array([change_time(home, transaction, statement.at)] * gone.num_rows, pa.int64())
+    time = change_time(home, transaction, statement.at)
+    check_born(table, gone.column(BORN), time)
+    times = pa.array([time] * gone.num_rows, pa.int64())
     write_changes(transaction, table, gone, times, -1)
     move_clock(home, transaction, times)
     return int(gone.num_rows)
 
 
 def _current(relations: Relations, table: Object) -> Any:
-    frame = relations.at(table, None)
-    return frame.select(*[quoted(name) for name in table.names]) if table.option("exposes_ts") else frame
+    return relations.at(table, None, (BORN,)).select(*[quoted(name) for name in (*table.names, BORN)])
+
+
+def check_born(table: Object, births: pa.ChunkedArray, time: int) -> None:
+    """Refuse to change or delete rows at a time before they were there: weights would fall below zero."""
+    newest = pc.max(births).as_py()
+    if newest is not None and newest > time:
+        raise InputError(
+            "NOT_THERE_YET",
+            f"{table.name} got a row at {format_time(newest)}; it cannot be changed or deleted AT {format_time(time)}.",
+            detail="None of the rows was changed.",
+            hint="Leave out AT, or give a later time.",
+        )
 
 
 def bound(relations: Relations, value: Scalar, frames: dict[str, Any]) -> str:

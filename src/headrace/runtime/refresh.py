@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from headrace.errors import EngineError
 from headrace.language import Query
 from headrace.maintenance.differentiate import changes_at
-from headrace.maintenance.points import base_logs, points_between, reaches, times_between
+from headrace.maintenance.points import birth, points_between, reaches, times_between
 from headrace.maintenance.relations import Relations
 from headrace.runtime.home import Home, query_of
 from headrace.storage.catalog import Snapshot, now_micros
@@ -26,6 +26,11 @@ from headrace.storage.writer import SMALL, write_frame, write_table
 
 RECOMPUTE = "recompute"
 REASON = "the whole query was evaluated again: it is the one strategy so far"
+
+#: Beside how far each input was read, a refresh notes from which time on it made the view anew: whoever reads the view
+#: must follow from there, also where rows were taken back and nothing was put in their place.
+CHANGED_FROM = "changed_from"
+_BEGINNING = -(1 << 62)
 
 
 @dataclass
@@ -107,11 +112,10 @@ def _changed(relations: Relations, transaction: Transaction, view: Object, input
             return True
         if any(part.arrived_in > last.read_snapshot for part in relations.source.parts(item)):
             return True
-    logs = base_logs(relations, inputs)
-    now = reaches(relations, logs)
+    now = reaches(relations, inputs)
     if view.option("every") is not None and any(reached > (last.point or -1) for reached in now.values()):
         return True
-    return any(now.get(item.id, 0) > last.reaches.get(str(item.id), -1) for item in logs if item.id in now)
+    return any(reached > last.reaches.get(str(item), _BEGINNING) for item, reached in now.items())
 
 
 def _due(transaction: Transaction, view: Object, inputs: list[Object]) -> bool:
@@ -140,19 +144,22 @@ def refresh_view(
     started, began = now_micros(), time.perf_counter()
     relations = home.relations(transaction)
     last = relations.source.last_refresh(view)
-    logs = base_logs(relations, inputs)
-    reached = reaches(relations, logs)
+    reached = reaches(relations, inputs)
     point = _point(view, transaction, reached)
+    start = _start(home, transaction, relations, view, inputs, reached, last)
     with home.engine.counting() as count:
         if view.log == "state":
             rows = _replace_state(home, transaction, relations, view, query, point)
         else:
-            rows = _extend_log(transaction, relations, view, query, logs, reached, point, last)
+            rows = _extend_log(transaction, relations, view, query, inputs, start, point, last)
     record = RefreshRecord(
         object_id=view.id,
         read_snapshot=transaction.version,
         point=point,
-        reaches={str(item): time for item, time in reached.items()},
+        reaches={
+            **{str(item): time for item, time in reached.items()},
+            CHANGED_FROM: _BEGINNING if start is None else start,
+        },
         started_at=started,
         seconds=time.perf_counter() - began,
         rows_in=_rows_since(transaction, inputs, -1 if last is None else last.read_snapshot),
@@ -198,46 +205,76 @@ def _extend_log(
     relations: Relations,
     view: Object,
     query: Query,
-    logs: list[Object],
-    reached: dict[int, int],
+    inputs: list[Object],
+    start: int | None,
     point: int | None,
     last: RefreshRecord | None,
 ) -> int:
     """Add the changes since the last refresh to a view's log, or make it anew from where late rows fell."""
-    born, every = view.option("born"), view.option("every")
-    start = _start(relations, logs, reached, last)
-    if every is not None and start is not None:
-        start = -(-start // every) * every
-    if born is not None:
-        start = born if start is None else max(start, born)
     parts = transaction.base.parts(view)
     previous = None
     if start is not None:
         _forget_from(transaction, view, parts, start)
         kept = transaction.parts(view)
         previous = relations.logs.relation(view, kept, None) if kept else None
-    points = points_between(relations, logs, start, point, every)
+    points = points_between(relations, inputs, start, point, view.option("every"))
+    born = birth(view)
     if last is None and born is not None and born not in points:
         points = [born, *points]
     changes = changes_at(relations, view, query, points, previous)
     return write_table(transaction, view, changes, inserts_only=_inserts_only(changes))
 
 
-def _start(relations: Relations, logs: list[Object], reached: dict[int, int], last: RefreshRecord | None) -> int | None:
-    """The earliest time at which an input has something the view has not seen; None: from the very beginning."""
-    if last is None:
-        return None
-    earliest = []
-    for item in logs:
-        parts = relations.source.parts(item)
-        earliest += [part.oldest for part in parts if part.arrived_in > last.read_snapshot and part.oldest is not None]
-        seen = last.reaches.get(str(item.id))
-        if seen is not None and reached.get(item.id, seen) > seen:
-            released = times_between(relations.logs, parts, seen + 1, reached[item.id])
-            earliest += [int(released[0])] if len(released) else []
-    if not earliest:
-        return (last.point or 0) + 1
-    return min(earliest) if last.point is None else min(*earliest, last.point + 1)
+def _start(
+    home: Home,
+    transaction: Transaction,
+    relations: Relations,
+    view: Object,
+    inputs: list[Object],
+    reached: dict[int, int],
+    last: RefreshRecord | None,
+) -> int | None:
+    """The earliest point at which the view may differ from what it was; None: from the very beginning."""
+    start = None
+    if last is not None:
+        start = _BEGINNING if last.point is None else last.point + 1
+        found = [_changed_from(home, transaction, relations, item, reached.get(item.id), last) for item in inputs]
+        earliest = [time for time in found if time is not None]
+        if earliest:
+            start = min(earliest) if last.point is None else min(*earliest, start)
+    every, born = view.option("every"), birth(view)
+    if every is not None and start is not None:
+        start = -(-start // every) * every
+    if born is None or start is None:
+        return born if start is None else start
+    return max(start, born)
+
+
+def _changed_from(
+    home: Home, transaction: Transaction, relations: Relations, item: Object, reached: int | None, last: RefreshRecord
+) -> int | None:
+    """The earliest time at which an input has become another since it was read; None when it has not."""
+    if item.maintained:
+        made = _refreshes_since(home, transaction, item, last.read_snapshot)
+        return min((record.reaches.get(CHANGED_FROM, _BEGINNING) for record in made), default=None)
+    parts = relations.source.parts(item)
+    times = [part.oldest for part in parts if part.arrived_in > last.read_snapshot and part.oldest is not None]
+    seen = last.reaches.get(str(item.id))
+    if seen is not None and reached is not None and reached > seen:
+        released = times_between(relations.logs, parts, seen + 1, reached)
+        times += [int(released[0])] if len(released) else []
+    return min(times, default=None)
+
+
+def _refreshes_since(home: Home, transaction: Transaction, view: Object, snapshot: int) -> list[RefreshRecord]:
+    own = transaction.refresh_of(view)
+    most = 100
+    while True:
+        newest_first = home.catalog.refreshes(view.id, most)
+        made = [record for record in newest_first if record.snapshot_id > snapshot]
+        if len(made) < len(newest_first) or len(newest_first) < most:
+            return made if own is None else [*made, own]
+        most *= 10
 
 
 def _forget_from(transaction: Transaction, view: Object, parts: Iterable[Part], start: int) -> None:
