@@ -1,4 +1,4 @@
-"""Headrace keeps SQL views fresh on Apache Spark: declare streams and views in SQL, feed rows, refresh by the change."""
+"""Headrace keeps SQL views fresh on Apache Spark: declare streams and views in SQL, feed rows, refresh."""
 
 from headrace.errors import HeadraceError
 from headrace.runtime.info import Info

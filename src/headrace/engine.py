@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from headrace.errors import DefinitionError, EngineError
+from headrace.language.types import ddl_type
 
 #: What an engine may lack, and the sentence that tells the user so.
 CAPABILITIES: Mapping[str, str] = {
@@ -82,8 +83,12 @@ class Engine:
         for name in frames or {}:
             escaped = re.sub(rf"`?\b{re.escape(name)}\b`?", f"{{{name}}}", escaped)
         with self.translated():
-            frame = self.spark.sql(escaped, **(frames or {})) if frames else self.spark.sql(text)
-            frame.schema  # noqa: B018 -- Connect checks a query only when its schema is asked for
+            return self.spark.sql(escaped, **(frames or {})) if frames else self.spark.sql(text)
+
+    def checked(self, frame: Any) -> Any:
+        """The same frame, its query checked: Connect does that only when its schema is asked for."""
+        with self.translated():
+            frame.schema  # noqa: B018
             return frame
 
     def read(self, paths: Sequence[str], ddl: str) -> Any:
@@ -97,8 +102,6 @@ class Engine:
         """A DataFrame of a small table."""
         with self.translated():
             if table.num_rows == 0:
-                from headrace.language.types import ddl_type
-
                 ddl = ", ".join(f"`{item.name}` {ddl_type(item.type)}" for item in table.schema)
                 return self.spark.createDataFrame([], ddl)
             return self.spark.createDataFrame(table)

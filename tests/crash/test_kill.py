@@ -27,18 +27,22 @@ from tests.storage import postgres
 
 pytestmark = pytest.mark.slow
 
-ON_SQLITE = 30
+ON_SQLITE = 36
 #: Killed, and killed again while the leftovers of the first death are cleared away.
 TWICE = 3
-ON_POSTGRES = 6
+ON_POSTGRES = 7
 
+#: The heart of the matter: here every refresh of the story is killed, not only some.
+INSIDE_REFRESH = "inside commit: refresh"
 KINDS = {
+    *(
+        f"{step} commit: {what}"
+        for step in ("before", "inside", "after")
+        for what in ("declaration", "change", "refresh", "housekeeping")
+    ),
     "before write",
     "after write",
     "landed",
-    "before commit",
-    "inside commit",
-    "after commit",
     "before delete",
     "after delete",
     "before lease",
@@ -80,14 +84,25 @@ def played(stage: Stage) -> Played:
 
 
 def _kind(point: str) -> str:
-    """A point's name without the path it is about."""
-    return re.sub(r" \S*[/.]\S*", "", point.strip())
+    """A point's name without the path or the statement it is about."""
+    step, commit, reason = point.strip().partition(" commit: ")
+    if not commit:
+        return re.sub(r" \S*[/.]\S*", "", step)
+    first = reason.split(" ")[0]
+    return f"{step} commit: {_REASONS.get(first, 'declaration')}"
+
+
+_REASONS = {
+    "refresh": "refresh",
+    "housekeeping": "housekeeping",
+    **dict.fromkeys(("feed", "insert", "update", "delete", "merge"), "change"),
+}
 
 
 @pytest.fixture(scope="module")
 def on_sqlite(stage: Stage, played: Played) -> list[Run]:
     runs = []
-    for point in spread(played.points, KINDS, ON_SQLITE):
+    for point in chosen(played):
         place = stage.copy(played.declared, f"sqlite-{point}")
         runs.append(Run(place, (point,), stage.start(place, point)))
     return runs
@@ -97,7 +112,7 @@ def on_sqlite(stage: Stage, played: Played) -> list[Run]:
 def killed_twice(stage: Stage, played: Played) -> list[Run]:
     # What is written and not committed is an orphan. The second child passes the lease (points 1 and 2), then clears.
     runs = []
-    for point in spread(played.points, {"before commit"}, TWICE + 2)[2:]:
+    for point in spread(played.points, {"before commit: refresh"}, TWICE):
         place = stage.copy(played.declared, f"twice-{point}")
         runs.append(Run(place, (point, 3), stage.start(place, point, 3)))
     return runs
@@ -108,10 +123,18 @@ def on_postgres(stage: Stage, played: Played) -> list[Run]:
     template = postgres.new_database()
     declared = stage.declare(template)
     runs = []
-    for point in spread(played.points, KINDS - {"before lease", "after lease", "landed"}, ON_POSTGRES):
+    kinds = {INSIDE_REFRESH, "before commit: refresh", "after commit: refresh", "inside commit: change"}
+    kinds |= {"inside commit: housekeeping", "inside dropping snapshots", "before delete"}
+    for point in spread(played.points, kinds, ON_POSTGRES):
         place = stage.copy(declared, f"postgres-{point}", postgres.new_database(template.rsplit("/", 1)[1]))
         runs.append(Run(place, (point,), stage.start(place, point)))
     return runs
+
+
+def chosen(played: Played) -> list[int]:
+    """Where children are killed: inside every refresh's commit, and spread over all other kinds of step."""
+    inside = [number for number, kind in played.points if kind == INSIDE_REFRESH]
+    return inside + spread(played.points, KINDS - {INSIDE_REFRESH}, ON_SQLITE - len(inside))
 
 
 def spread(points: Sequence[tuple[int, str]], kinds: set[str], count: int) -> list[int]:
@@ -124,18 +147,18 @@ def spread(points: Sequence[tuple[int, str]], kinds: set[str], count: int) -> li
     while sum(shares.values()) < count:
         open_kinds = [kind for kind in shares if shares[kind] < len(by_kind[kind])]
         shares[min(open_kinds, key=lambda kind: shares[kind])] += 1
-    chosen = []
+    found = []
     for kind, share in shares.items():
         numbers = by_kind[kind]
-        chosen += [numbers[(2 * index + 1) * len(numbers) // (2 * share)] for index in range(share)]
-    return sorted(chosen)
+        found += [numbers[(2 * index + 1) * len(numbers) // (2 * share)] for index in range(share)]
+    return sorted(found)
 
 
 def test_every_kind_of_step_can_be_killed(played: Played) -> None:
     assert {kind for _number, kind in played.points} == KINDS
-    chosen = spread(played.points, KINDS, ON_SQLITE)
-    assert len(set(chosen)) == ON_SQLITE >= 25
-    assert {kind for number, kind in played.points if number in chosen} == KINDS
+    points = chosen(played)
+    assert len(set(points)) == ON_SQLITE >= 25
+    assert {kind for number, kind in played.points if number in points} == KINDS
 
 
 @pytest.mark.parametrize("number", range(ON_SQLITE))
@@ -215,11 +238,15 @@ class _Arrived:
 
 
 def end(session: Session) -> dict[str, Any]:
-    """All there is to see in a home: relations, views, the change streams of streamed views, and the clock."""
+    """All there is to see in a home: relations, views, streamed views' change streams, how far streams are, the clock."""
     found: dict[str, Any] = dict(story.observed(session))
     for view in views(session):
         found[view.name] = rows(session.table(view.name))
         if view.log == "signed":
             found[f"changes of {view.name}"] = rows(session.changes(view.name))
-    found["clock"] = session._home.snapshot().clock
+    snapshot = session._home.snapshot()
+    for item in snapshot.objects("source", "stream", "table"):
+        landed = sorted(path.rsplit("/", 1)[1] for path in snapshot.landed_files(item))
+        found[f"progress of {item.name}"] = (snapshot.progress(item), landed)
+    found["clock"] = snapshot.clock
     return found

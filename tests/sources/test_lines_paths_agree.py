@@ -6,15 +6,19 @@ With `_LEAF` at 1 every line is offered to the fast path alone as well as among 
 from __future__ import annotations
 
 import json
+import re
 import string
+from typing import Any
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headrace.sources import lines as module
+from headrace.sources.likely import _up_to
 from headrace.sources.lines import Format, LineOptions, Parsed, parse_lines
 
 SIMPLE = [
@@ -104,10 +108,19 @@ def read_slowly(given_lines: list[bytes], format: Format, schema: pa.Schema, opt
         return parse_lines(given_lines, format, schema, options)
 
 
+def none_odd(_parser: object, lines: pa.Array) -> Any:
+    """No line is set apart, so that each is offered to the fast path."""
+    return np.zeros(len(lines), bool)
+
+
 def assert_agree(given_lines: list[bytes], format: Format, schema: pa.Schema, options: LineOptions) -> None:
     slow = read_slowly(given_lines, format, schema, options)
-    for leaf in (1, 128):
-        with mock.patch.object(module, "_LEAF", leaf), mock.patch.object(module, "_WAYS", 2):
+    for leaf, odd_lines in ((1, none_odd), (1, module._odd_lines), (128, none_odd)):
+        with (
+            mock.patch.object(module, "_LEAF", leaf),
+            mock.patch.object(module, "_WAYS", 2),
+            mock.patch.object(module, "_odd_lines", odd_lines),
+        ):
             fast = parse_lines(given_lines, format, schema, options)
         assert fast.positions.to_pylist() == slow.positions.to_pylist()
         assert fast.rejected == slow.rejected
@@ -213,3 +226,60 @@ def test_a_large_block_with_few_faults() -> None:
     assert [one.position for one in parsed.rejected] == [5_000, 19_999]
     assert parsed.table["n"].to_pylist() == [i for i in range(20_000) if i not in (5_000, 19_999)]
     assert sum(len(call.args[1]) for call in each.call_args_list) <= 2 * module._LEAF
+
+
+GOOD = [
+    (pa.int8(), "-127", "-127"), (pa.int16(), "32767", "32767"), (pa.int32(), " 007", "7"), (pa.int64(), "0", "0"),
+    (pa.float32(), "1.5e-3", "1.5"), (pa.float64(), "-Inf", "-0.25"), (pa.bool_(), "Yes", "true"),
+    (pa.string(), "é 😀 '", '"é \\" \\u00e9"'), (pa.binary(), '"a,""b"', '"a,b"'), (pa.decimal128(4, 2), "-.5", "0.5"),
+    (pa.date32(), '"2015/01/31"', '"2015-01-31"'), (pa.timestamp("us"), "2015-01-31T10:00:00.5Z", "1420106400.5"),
+    (pa.timestamp("us", tz="UTC"), "2015-01-31", '"2015-01-31 10:00"'), (pa.decimal128(38, 10), "12", "12.0"),
+]  # fmt: skip
+FAULTS = {
+    "csv": ["x", '"', "\\xff" + "," * 13, "1,2" + "," * 11, ",,9999999999" + "," * 11],
+    "json": [
+        "{",
+        '{"c4":1e}',
+        '{"other":1}',
+        '{"c0":"1"}',
+        '{"c7":"\\xff"}',
+        '{"c1":32768}',
+        '{"c10":"yesterday"}',
+        "nul",
+    ],
+}
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_scattered_faults_are_set_apart_at_once(format: Format) -> None:
+    """One line in a hundred is bad, so nearly every leaf has one; only those are read slowly."""
+    schema = pa.schema([(f"c{place}", kind) for place, (kind, _, _) in enumerate(GOOD)])
+    good = {
+        "csv": [",".join(cell for _, cell, _ in GOOD), "," * (len(GOOD) - 1)],
+        "json": ["{" + ", ".join(f'"c{place}": {value}' for place, (_, _, value) in enumerate(GOOD)) + "}", "{}"],
+    }[format]
+    lines = [good[i % 2].encode() for i in range(20_000)]
+    bad = list(range(50, 20_000, 100))
+    for i in bad:
+        fault = FAULTS[format][i // 100 % len(FAULTS[format])]
+        lines[i] = fault.encode().replace(b"\\xff", b"\xff")
+    with mock.patch.object(module, "_parse_each", wraps=module._parse_each) as each:
+        parsed = parse_lines(lines, format, schema)
+    assert sum(len(call.args[1]) for call in each.call_args_list) == len(bad)
+    assert [one.position for one in parsed.rejected] == bad
+    assert parsed.positions.to_pylist() == [i for i in range(20_000) if i % 100 != 50]
+
+
+def test_a_missing_field_that_is_not_null_is_set_apart() -> None:
+    schema = pa.schema([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.int32())])
+    lines = [b'{"b":2}' if i % 100 == 7 else b'{"A": 1, "b":2}' for i in range(2_000)]
+    with mock.patch.object(module, "_parse_each", wraps=module._parse_each) as each:
+        parsed = parse_lines(lines, "json", schema)
+    assert sum(len(call.args[1]) for call in each.call_args_list) == len(parsed.rejected) == 20
+
+
+@pytest.mark.parametrize("top", [127, 32767, 2**31 - 1, 2**63 - 1])
+def test_digits_up_to_a_number(top: int) -> None:
+    pattern = re.compile(_up_to(top))
+    near = [number for base in (0, 10, 99, 100, top, top // 10 * 10) for number in range(max(0, base - 11), base + 12)]
+    assert [number for number in near if pattern.fullmatch(str(number))] == [number for number in near if number <= top]

@@ -310,6 +310,42 @@ def test_lines_are_acknowledged_after_stop(listener: PortListener, sender: Ackno
     assert sender.answers.read() == b"ok 1\n"
 
 
+@pytest.mark.parametrize("tail", [b"b,2", b"b", b"z" * 1_200_000])
+def test_an_acknowledged_sender_sends_its_unfinished_line_again(
+    listener: PortListener, sender: Acknowledged, tail: bytes
+) -> None:
+    sender.sock.sendall(b"#ack on\na,1\n" + tail)
+    sender.sock.shutdown(socket.SHUT_WR)
+    until(lambda: listener.pending.rows == 1 and listener.pending.connections == 0)
+    arrival = listener.take()
+    assert sensors(arrival) == ["a"]
+    assert arrival.parsed.rejected == []
+    listener.commit()
+    assert sender.answers.read() == b"ok 1\n"
+
+
+def test_an_acknowledged_line_cut_by_stop_is_not_acknowledged(listener: PortListener, sender: Acknowledged) -> None:
+    sender.sock.sendall(b"#ack on\na,1\nb,2")
+    until(lambda: any(one.framer.held_bytes for one in listener._connections))
+    listener.stop()
+    arrival = listener.take()
+    assert (sensors(arrival), arrival.parsed.rejected) == (["a"], [])
+    listener.commit()
+    assert sender.answers.read() == b"ok 1\n"
+
+
+def test_an_unfinished_line_is_dropped_also_when_answers_cannot_be_sent(
+    listener: PortListener, sender: Acknowledged
+) -> None:
+    sender.sock.sendall(b"#ack on\na,1\nb,2")
+    until(lambda: any(one.framer.held_bytes for one in listener._connections))
+    (connection,) = listener._connections
+    connection.deaf = True
+    sender.sock.shutdown(socket.SHUT_WR)
+    until(lambda: not listener._connections)
+    assert sensors(listener.take()) == ["a"]
+
+
 def test_a_sender_that_left_does_not_stop_a_commit(listener: PortListener) -> None:
     made = Acknowledged(listener)
     made.sock.sendall(b"#ack on\na,1\nb,2\n")

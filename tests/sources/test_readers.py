@@ -50,6 +50,7 @@ def test_csv_in_batches_counts_rows_and_lines(tmp_path: Path) -> None:
     batches = read(path, "csv", options=LineOptions(header=True), batch_rows=2)
     assert [row["Sensor"] for row in rows(batches)] == ["a", "c", "d"]
     assert [batch.first_row for batch in batches] == [0, 1, 1]
+    assert [batch.positions.to_pylist() for batch in batches] == [[1], [], [4, 5]]
     assert [(one.position, one.line) for batch in batches for one in batch.rejected] == [(2, "b,x")]
 
 
@@ -71,6 +72,7 @@ def test_json_gzip(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b'{"sensor":"a","temperature":1}\n["b",2]\n{"sensor":'))
     (batch,) = read(path, "json")
     assert rows([batch]) == [{"Sensor": "a", "Temperature": 1}, {"Sensor": "b", "Temperature": 2}]
+    assert batch.positions.equals(pa.array([0, 1], pa.int64()))
     assert [one.position for one in batch.rejected] == [2]
 
 

@@ -18,17 +18,22 @@ So landing needs no look-up, late rows fall into their place, and no batching of
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from headrace.engine import Engine
+from headrace.language.types import arrow_type
+from headrace.maintenance.small_logs import MOST_ROWS, PART_TIMESTAMP, RecentFiles, can_resolve, resolve
 from headrace.storage.files import Files
 from headrace.storage.records import Field, Object, Part
 from headrace.storage.writer import MICROS
 
 TS = Field("TS", "TIMESTAMP")
-PART_TIMESTAMP = "PART_TIMESTAMP"
 _NEVER = (1 << 63) - 1
+_MOST_GIVEN = 64
 
 _EXTRA = {
     "append": (Field("__t", "BIGINT"), Field("__seq", "BIGINT")),
@@ -74,6 +79,9 @@ class Logs:
     def __init__(self, engine: Engine, files: Files) -> None:
         self.engine = engine
         self.files = files
+        self._recent = RecentFiles(files)
+        # Views that are refreshed together read the same relations: each is given to the engine once.
+        self._given: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 
     def rows(self, item: Object, parts: Sequence[Part], upto: int | None, since: int | None = None) -> Any:
         """The log's rows with `since` < `__t` <= `upto`, as they are stored."""
@@ -101,8 +109,12 @@ class Logs:
         `extra` asks for columns that a star would not show: ``__t``, the time of a row's birth, and ``PART_TIMESTAMP``.
         """
         since = None if forgotten_before is None else forgotten_before - 1
-        log = self.rows(item, parts, upto, since)
         inserts_only = all(part.inserts_only for part in parts)
+        if item.log != "state" and 0 < sum(part.rows for part in parts) <= MOST_ROWS:
+            small = self._small_relation(item, parts, upto, since, inserts_only, extra)
+            if small is not None:
+                return small
+        log = self.rows(item, parts, upto, since)
         if item.log == "state":
             return log
         shown = listed(item.names)
@@ -115,6 +127,29 @@ class Logs:
         if item.log == "upsert":
             return self.engine.sql(_latest_of_each_key(item, shown), {"log_rows": log})
         return self.engine.sql(_rows_of_positive_weight(item, shown), {"log_rows": log})
+
+    def _small_relation(
+        self,
+        item: Object,
+        parts: Sequence[Part],
+        upto: int | None,
+        since: int | None,
+        inserts_only: bool,
+        extra: Sequence[str],
+    ) -> Any | None:
+        """The relation of a small log, resolved here; None where only the engine can."""
+        schema = pa.schema([(field.name, arrow_type(field.type)) for field in log_fields(item)])
+        if not can_resolve(item, schema, inserts_only):
+            return None
+        paths = tuple(path for part in parts if _touches(part, upto, since) for path in part.files)
+        key = (item.id, item.options.get("exposes_ts"), paths, upto, since, tuple(extra))
+        if key not in self._given:
+            tables = [table.select(schema.names).cast(schema) for table in self._recent.read(paths)]
+            rows = pa.concat_tables(tables) if tables else schema.empty_table()
+            self._given[key] = self.engine.frame(resolve(item, rows, upto, since, inserts_only, extra))
+            while len(self._given) > _MOST_GIVEN:
+                self._given.popitem(last=False)
+        return self._given[key]
 
     def versions(self, item: Object, parts: Sequence[Part], upto: int | None) -> Any:
         """Every version of every key of an upsert log, with the time it began (`__from`) and ended (`__to`)."""

@@ -14,7 +14,8 @@ from headrace.algebra.non_retroactive import meet_versions
 from headrace.algebra.stars import spell_out_stars
 from headrace.errors import DefinitionError, StorageError
 from headrace.language import Query, RelationRef
-from headrace.maintenance.logs import PART_TIMESTAMP, Logs, relation_fields
+from headrace.maintenance.logs import Logs, relation_fields
+from headrace.maintenance.small_logs import PART_TIMESTAMP
 from headrace.storage.records import Object, Part, RefreshRecord
 
 

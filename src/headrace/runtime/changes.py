@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.algebra.keys import infer_key
 from headrace.errors import DefinitionError
-from headrace.language import Query
+from headrace.language import Query, normalise_type
 from headrace.maintenance.differentiate import changes_at
 from headrace.maintenance.logs import ddl, log_fields, tags_of_signed_rows
 from headrace.maintenance.points import base_logs, birth, points_between, points_of
@@ -37,8 +37,8 @@ def tagged(relations: Relations, item: Object, since: int | None, upto: int | No
 
 def tagged_query(relations: Relations, query: Query) -> Any:
     """The tagged stream of a query that is asked once: SELECT STREAMED."""
-    frame = relations.evaluate(query)
-    columns = tuple(Field(item.name, item.dataType.simpleString().upper()) for item in frame.schema.fields)
+    frame = relations.logs.engine.checked(relations.evaluate(query))
+    columns = tuple(Field(item.name, normalise_type(item.dataType.simpleString())) for item in frame.schema.fields)
     items = [relations.source.find(ref.name) for ref in query.relations()]
     key = infer_key(query, [item.key for item in items], [column.name for column in columns])
     pretend = Object(0, "query", "view", "signed", "", columns, key)

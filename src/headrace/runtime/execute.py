@@ -30,7 +30,7 @@ from headrace.runtime import status
 from headrace.runtime.changes import tagged_query
 from headrace.runtime.definitions import alter, create_stream, create_table, drop, fields_of, register_source
 from headrace.runtime.home import Home
-from headrace.runtime.info import Info
+from headrace.runtime.info import Info, counted
 from headrace.runtime.ingest import Listeners, listener_of
 from headrace.runtime.merge import merge
 from headrace.runtime.mutations import delete, insert, put, update
@@ -55,7 +55,7 @@ def _select(home: Home, _listeners: Listeners, statement: Select) -> Any:
     relations = home.relations()
     if statement.query.output == "STREAMED":
         return tagged_query(relations, statement.query)
-    return relations.evaluate(statement.query)
+    return home.engine.checked(relations.evaluate(statement.query))
 
 
 def _register(home: Home, _listeners: Listeners, statement: RegisterSource) -> Info:
@@ -92,7 +92,7 @@ def _table(home: Home, _listeners: Listeners, statement: CreateTable) -> Info:
 
 
 def _table_of_query(home: Home, transaction: Transaction, statement: CreateTable) -> Object:
-    frame = home.relations(transaction).evaluate(statement.query)  # type: ignore[arg-type]
+    frame = home.engine.checked(home.relations(transaction).evaluate(statement.query))  # type: ignore[arg-type]
     table = create_table(transaction, statement, result_fields(frame))
     put(home, transaction, table, home.engine.arrow(frame), None, together=True)
     return table
@@ -103,43 +103,43 @@ def _view(home: Home, _listeners: Listeners, statement: CreateView | CreateStrea
         return _made(statement, f"{statement.name} was there already.")
     with home.transaction(statement.name_of_statement) as transaction:
         view, made = create_view(home, transaction, statement)
-    return _made(statement, f"Created {view.kind} {view.name}: {made.rows_out} rows, by {made.strategy}.")
+    return _made(statement, f"Created {view.kind} {view.name}: {counted(made.rows_out, 'row')}, by {made.strategy}.")
 
 
 def _insert(home: Home, _listeners: Listeners, statement: Insert) -> Info:
     with home.transaction(f"insert into {statement.table}") as transaction:
         count = insert(home, transaction, statement)
-    return _made(statement, f"Inserted {_rows(count)} into {statement.table}.")
+    return _made(statement, f"Inserted {counted(count, 'row')} into {statement.table}.")
 
 
 def _update(home: Home, _listeners: Listeners, statement: Update) -> Info:
     with home.transaction(f"update {statement.table}") as transaction:
         count = update(home, transaction, statement)
-    return _made(statement, f"Updated {_rows(count)} of {statement.table}.")
+    return _made(statement, f"Updated {counted(count, 'row')} of {statement.table}.")
 
 
 def _delete(home: Home, _listeners: Listeners, statement: Delete) -> Info:
     with home.transaction(f"delete from {statement.table}") as transaction:
         count = delete(home, transaction, statement)
-    return _made(statement, f"Deleted {_rows(count)} from {statement.table}.")
+    return _made(statement, f"Deleted {counted(count, 'row')} from {statement.table}.")
 
 
 def _merge(home: Home, _listeners: Listeners, statement: Merge) -> Info:
     with home.transaction(f"merge into {statement.target}") as transaction:
         count = merge(home, transaction, statement)
-    return _made(statement, f"Merged {_rows(count)} into {statement.target}.")
+    return _made(statement, f"Merged {counted(count, 'row')} into {statement.target}.")
 
 
 def _refresh(home: Home, listeners: Listeners, statement: Refresh) -> Info:
     done = refresh(home, listeners, statement.view)
-    landed = f"Landed {_rows(done.landed)}; refreshed" if done.landed else "Refreshed"
-    return _made(statement, f"{landed} {_count(len(done.views), 'view')}; the home is at snapshot {done.snapshot}.")
+    landed = f"Landed {counted(done.landed, 'row')}; refreshed" if done.landed else "Refreshed"
+    return _made(statement, f"{landed} {counted(len(done.views), 'view')}; the home is at snapshot {done.snapshot}.")
 
 
 def _advance(home: Home, _listeners: Listeners, statement: AdvanceClock) -> Info:
     done = advance(home, statement.to)
     return _made(
-        statement, f"The clock is at {format_time(statement.to)}; {_count(len(done.views), 'view')} refreshed."
+        statement, f"The clock is at {format_time(statement.to)}; {counted(len(done.views), 'view')} refreshed."
     )
 
 
@@ -176,14 +176,6 @@ def _explain(home: Home, _listeners: Listeners, statement: Explain) -> Info:
 
 def _made(statement: Statement, message: str) -> Info:
     return Info(statement.name_of_statement, message)
-
-
-def _rows(count: int) -> str:
-    return _count(count, "row")
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 _RUN: dict[type[Statement], Callable[[Home, Listeners, Any], Any]] = {

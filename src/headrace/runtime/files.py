@@ -23,12 +23,11 @@ from headrace.errors import InputError
 from headrace.language.types import arrow_type
 from headrace.runtime.arrival import Before, land
 from headrace.runtime.home import Home
-from headrace.runtime.landing import Reject, before, note, reject
+from headrace.runtime.landing import Reject, arrival_time, before, note, reject
 from headrace.sources.globs import FileEntry, list_files
 from headrace.sources.lines import LineOptions
 from headrace.sources.readers import read_batches
 from headrace.storage import faults
-from headrace.storage.catalog import now_micros
 from headrace.storage.files import Files, Written
 from headrace.storage.records import Object
 from headrace.storage.transactions import NewPart, Transaction
@@ -87,7 +86,7 @@ def land_files(
     remember: bool = True,
 ) -> int:
     """Land the given files, in order; `remember` notes their names so that they are not taken again."""
-    jobs = [_job(home, transaction, source, stream, entry, format) for entry in entries]
+    jobs = [_job(home, transaction, source, stream, entry, format, number) for number, entry in enumerate(entries)]
     if len(jobs) > 1 and sum(entry.size for entry in entries) > LARGE:
         reports: list[Report | None] = list(_land_on_engine(home, jobs))
     else:
@@ -131,7 +130,16 @@ def _rows(entry: FileEntry, format: str) -> int:
     return entry.size // 64
 
 
-def _job(home: Home, transaction: Transaction, source: Object, stream: Object, entry: FileEntry, format: str) -> Job:
+def _job(
+    home: Home,
+    transaction: Transaction,
+    source: Object,
+    stream: Object,
+    entry: FileEntry,
+    format: str,
+    number: int,
+) -> Job:
+    known = before(transaction, stream, home.clock_mode)
     return Job(
         home.files.home,
         transaction.files.new_folder(stream.name, 0, transaction.version),
@@ -144,8 +152,9 @@ def _job(home: Home, transaction: Transaction, source: Object, stream: Object, e
             if source.option(name) is not None
         },
         stream,
-        before(transaction, stream, home.clock_mode),
-        (transaction.advanced_to or 0) if home.clock_mode == "manual" else now_micros(),
+        # Every file is a unit of its own, in the order of the files.
+        replace(known, unit=known.unit + number),
+        arrival_time(transaction, home.clock_mode),
     )
 
 
@@ -178,7 +187,9 @@ def _read_and_write(job: Job, sink: _Sink) -> Report:
         arrived = pa.repeat(pa.scalar(job.arrived, pa.int64()), batch.table.num_rows)
         landed = land(job.stream, batch.table, arrived, job.before, together=True, first_row=batch.first_row)
         rejects += [
-            Reject(str(batch.table.slice(row, 1).to_pylist()[0]), reason, f"{job.path}:{batch.first_row + row + 1}")
+            Reject(
+                str(batch.table.slice(row, 1).to_pylist()[0]), reason, f"{job.path}:{batch.positions[row].as_py() + 1}"
+            )
             for row, reason in landed.faults
         ]
         late.append(landed.late)

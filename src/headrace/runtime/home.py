@@ -52,16 +52,15 @@ class Home:
         self._engine_spec = engine
         self._given_spark = spark
         self._lease: Lease | None = None
-        #: Views whose last refresh in this process failed, by id, and why.
-        self.failures: dict[int, str] = {}
-
-    @cached_property
-    def engine(self) -> Engine:
-        return open_engine(self._engine_spec, self._given_spark)
+        self._starting = threading.Lock()
+        self._engine: Engine | None = None
 
     @property
-    def engine_started(self) -> bool:
-        return "engine" in self.__dict__
+    def engine(self) -> Engine:
+        with self._starting:  # a prompt warms the engine up in one thread while another may ask for it
+            if self._engine is None:
+                self._engine = open_engine(self._engine_spec, self._given_spark)
+            return self._engine
 
     @cached_property
     def logs(self) -> Logs:
@@ -127,8 +126,8 @@ class Home:
         if self._lease is not None:
             self._lease.release()
             self._lease = None
-        if self.engine_started:
-            self.engine.close()
+        if self._engine is not None:
+            self._engine.close()
         self.catalog.close()
 
 

@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things in words: `1 row`, `2,000 rows`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Info:
     """The statement's name, one sentence on what it did, and rows where it lists something."""

@@ -40,10 +40,16 @@ def streams_over(snapshot: Snapshot, source: Object) -> list[Object]:
 
 def arrival_times(transaction: Transaction, mode: str, count: int, at: Sequence[int | None] | None = None) -> pa.Array:
     """Each row's time of arrival: the one given, else the manual clock's, else the wall clock's."""
-    now = (transaction.advanced_to or 0) if mode == "manual" else now_micros()
+    now = arrival_time(transaction, mode)
     if at is None:
         return pa.array(np.full(count, now, dtype=np.int64))
     return pa.array([now if time is None else time for time in at], pa.int64())
+
+
+def arrival_time(transaction: Transaction, mode: str) -> int:
+    """The time of what arrives now: never before where the clock was moved to."""
+    moved = transaction.advanced_to or 0
+    return moved if mode == "manual" else max(moved, now_micros())
 
 
 def before(transaction: Transaction, stream: Object, mode: str) -> Before:

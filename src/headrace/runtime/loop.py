@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from headrace.errors import HeadraceError, StorageError
+from headrace.errors import EngineError, HeadraceError, StorageError
 from headrace.runtime.home import Home
 from headrace.runtime.ingest import Listeners
 from headrace.runtime.landing import streams_over
@@ -32,10 +32,8 @@ def run(home: Home, listeners: Listeners, stop: threading.Event, every: float) -
 def step(home: Home, listeners: Listeners) -> Refreshed | None:
     """One round. A fault in the data is logged and the rest goes on; a lost home ends the loop."""
 
-    def failed(view: Object, error: Exception) -> None:
-        message = error.message if isinstance(error, HeadraceError) else str(error)
-        home.failures[view.id] = message
-        log.error("view %s was left as it is: %s", view.name, message)
+    def failed(view: Object, error: EngineError) -> None:
+        log.error("view %s was left as it is: %s", view.name, error.message)
 
     try:
         done = refresh(home, listeners, failed=failed)
@@ -44,8 +42,6 @@ def step(home: Home, listeners: Listeners) -> Refreshed | None:
     except HeadraceError as error:
         log.error("%s", error)
         return None
-    for record in done.views:
-        home.failures.pop(record.object_id, None)
     if done.views or done.landed:
         log.info("landed %d rows, refreshed %d views, snapshot %d", done.landed, len(done.views), done.snapshot)
     return done

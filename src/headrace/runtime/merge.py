@@ -96,8 +96,8 @@ def _query(
         f" ON {bound(relations, statement.on, frames)}"
     )
     return (
-        f"SELECT __row, {BORN}, CASE __clause {actions} END AS __action, {listed(['o ' + n for n in table.names])}, {news}"
-        f" FROM (SELECT {which} AS __clause, __row, {BORN}, {olds}, {computed} FROM {joined})"
+        f"SELECT __row, {BORN}, CASE __clause {actions} END AS __action, {listed(['o ' + n for n in table.names])},"
+        f" {news} FROM (SELECT {which} AS __clause, __row, {BORN}, {olds}, {computed} FROM {joined})"
         f" WHERE __clause IS NOT NULL"
     )
 

@@ -62,7 +62,7 @@ def refresh_due(
     home: Home,
     transaction: Transaction,
     only: Object | None = None,
-    failed: Callable[[Object, Exception], None] | None = None,
+    failed: Callable[[Object, EngineError], None] | None = None,
 ) -> list[RefreshRecord]:
     """Refresh every view that is due; with `only`, that view and all views it reads, due or not.
 
@@ -87,6 +87,7 @@ def refresh_due(
             if failed is None:
                 raise _naming(view, error) from error
             transaction.reset(mark)
+            transaction.note_failure(view, error.message)
             failed(view, error)
             stale.add(view.id)
     return done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.errors import DefinitionError
+from headrace.errors import DefinitionError, EngineError
 from headrace.language import format_time
 from headrace.runtime.clock import forgotten_before, horizon
 from headrace.runtime.home import Home
@@ -17,7 +17,7 @@ from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object
 from headrace.storage.transactions import Transaction
 
-Failed = Callable[[Object, Exception], None]
+Failed = Callable[[Object, EngineError], None]
 
 
 def refresh(home: Home, listeners: Listeners, view: str | None = None, failed: Failed | None = None) -> Refreshed:

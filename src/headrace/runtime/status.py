@@ -21,7 +21,7 @@ from headrace.language import (
 )
 from headrace.maintenance.logs import relation_fields
 from headrace.runtime.home import DEFAULTS, Home, query_of
-from headrace.runtime.info import Info
+from headrace.runtime.info import Info, counted
 from headrace.runtime.ingest import Listeners
 from headrace.runtime.refresh import REASON, RECOMPUTE
 from headrace.runtime.views import check_query, inputs_of
@@ -54,10 +54,10 @@ class ObjectStatus:
 def of_home(home: Home, listeners: Listeners | None = None) -> list[ObjectStatus]:
     """The status of every object, in the order of their making."""
     snapshot = home.snapshot()
-    return [_status(home, snapshot, item, listeners) for item in snapshot.objects()]
+    return [_status(snapshot, item, listeners) for item in snapshot.objects()]
 
 
-def _status(home: Home, snapshot: Snapshot, item: Object, listeners: Listeners | None) -> ObjectStatus:
+def _status(snapshot: Snapshot, item: Object, listeners: Listeners | None) -> ObjectStatus:
     parts = snapshot.parts(item)
     progress = snapshot.progress(item)
     last = snapshot.last_refresh(item)
@@ -72,7 +72,10 @@ def _status(home: Home, snapshot: Snapshot, item: Object, listeners: Listeners |
         parts=len(parts),
         bytes=sum(part.bytes for part in parts),
         reaches=None if reaches is None else format_time(reaches),
-        behind_seconds=None if reaches is None or clock is None else max(0.0, (clock - reaches) / MICROS),
+        # A table that does not change is not behind: only what follows a stream can be.
+        behind_seconds=None
+        if reaches is None or clock is None or item.kind == "table"
+        else max(0.0, (clock - reaches) / MICROS),
         last_refresh=None if last is None else format_time(last.started_at),
         refresh_seconds=None if last is None else round(last.seconds, 3),
         strategy=None if last is None else last.strategy,
@@ -80,14 +83,14 @@ def _status(home: Home, snapshot: Snapshot, item: Object, listeners: Listeners |
         late=progress.late_rows,
         dropped=progress.dropped_rows,
         waiting=0 if listener is None else listener.pending.rows,
-        error=home.failures.get(item.id),
+        error=snapshot.failure(item),
     )
 
 
 def show(home: Home, listeners: Listeners, statement: Show) -> Info:
     """Answer a SHOW."""
     columns, rows = _SHOWN[statement.what](home, listeners, statement.target)
-    return Info(f"SHOW {statement.what}", f"{len(rows)} rows", columns, rows)
+    return Info(f"SHOW {statement.what}", counted(len(rows), "row"), columns, rows)
 
 
 Listing = tuple[tuple[str, ...], list[tuple[Any, ...]]]
@@ -241,7 +244,8 @@ def explain_object(home: Home, item: Object) -> str:
     parts = snapshot.parts(item)
     size = sum(part.bytes for part in parts)
     lines.append(
-        f"It is stored as {_LOGS[item.log]}: {sum(p.rows for p in parts):,} rows in {len(parts)} files, {size:,} bytes."
+        f"It is stored as {_LOGS[item.log]}: {counted(sum(part.rows for part in parts), 'row')} in "
+        f"{counted(len(parts), 'file')}, {size:,} bytes."
     )
     if item.maintained:
         lines += _explain_view(snapshot, item)
@@ -269,7 +273,7 @@ def _explain_view(snapshot: Snapshot, item: Object) -> list[str]:
     if last is not None:
         at = "an empty home" if last.point is None else format_time(last.point)
         lines.append(
-            f"The last refresh took {last.seconds:.3f} s and {last.jobs} jobs, read {last.rows_in:,} new rows, "
+            f"The last refresh took {last.seconds:.3f} s and {counted(last.jobs, 'job')}, read {counted(last.rows_in, 'new row')}, "
             f"wrote {last.rows_out:,} and brought it to {at}."
         )
     return lines

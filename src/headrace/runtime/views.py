@@ -36,7 +36,7 @@ def create_view(
     inputs = inputs_of(transaction.base, query)
     if any(item.name.lower() == statement.name.lower() for item in inputs):
         raise DefinitionError("READS_ITSELF", f"{statement.name} cannot read itself.")
-    frame = relations.evaluate(query)
+    frame = home.engine.checked(relations.evaluate(query))
     columns = _columns(statement, result_fields(frame))
     keys = [key_of(transaction.base, ref.name) for ref in query.relations()]
     reached = reaches(relations, base_logs(relations, inputs))

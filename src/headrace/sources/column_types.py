@@ -1,4 +1,4 @@
-"""DOC"""
+"""The types a column of lines may have, and their names in Spark DDL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import lru_cache
 import pyarrow as pa
 
 from headrace.errors import DefinitionError
-from headrace.sources.spellings import DATE, TIMESTAMP
 
 
 def ddl_type(kind: pa.DataType) -> str:

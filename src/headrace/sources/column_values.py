@@ -1,4 +1,7 @@
-"""DOC"""
+"""Whole columns from text: what the fast path does after Arrow's reader, and the checks that make it decline.
+
+Everything here either gives what `values` gives for each value, or raises `pa.ArrowInvalid`.
+"""
 
 from __future__ import annotations
 

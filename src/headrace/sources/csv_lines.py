@@ -1,4 +1,4 @@
-"""DOC"""
+"""CSV lines: a block by Arrow's reader (fast), or a line by RFC 4180 in Python (slow)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from headrace.sources.column_values import all_true, any_true, as_table, finish, joined
+from headrace.sources.json_values import json_in_text
+from headrace.sources.likely import likely_csv
 from headrace.sources.line_types import Column, LineError, LineOptions, read_value
 from headrace.sources.spellings import BLANKS, BOM, FALSE, TRUE
 from headrace.sources.values import from_text
@@ -17,7 +19,7 @@ class CsvLines:
         self.schema = schema
         self.options = options
         self.has_fast = not any(pa.types.is_nested(column.type) for column in schema)
-        self.columns = [Column(column.name, column.nullable, from_text(column.type)) for column in schema]
+        self.columns = [_csv_column(column) for column in schema]
         self.nulls = ("", options.null_value)
         self.keeps_blanks = len(schema) == 1 and schema.field(0).type in (pa.string(), pa.binary())
         mark = rf"\x{{{ord(options.delimiter):x}}}"
@@ -38,6 +40,10 @@ class CsvLines:
             table = self._read(data, native)
         columns = [finish(table[column.name].combine_chunks(), column.type) for column in self.schema]
         return as_table(columns, self.schema, len(lines))
+
+    @property
+    def likely(self) -> tuple[str, ...]:
+        return likely_csv(self.schema, self.options.delimiter, self.options.null_value)
 
     def _read(self, data: pa.Buffer, types: dict[str, pa.DataType]) -> pa.Table:
         block = max(4 << 20, 2 * self.options.max_line_bytes)
@@ -76,6 +82,11 @@ class CsvLines:
             read_value(column, None if not quoted and cell in self.nulls else cell)
             for column, (cell, quoted) in zip(self.columns, cells, strict=True)
         ]
+
+
+def _csv_column(column: pa.Field) -> Column:
+    read = json_in_text(column.type) if pa.types.is_nested(column.type) else from_text(column.type)
+    return Column(column.name, column.nullable, read)
 
 
 def split_csv(text: str, delimiter: str) -> list[tuple[str, bool]]:

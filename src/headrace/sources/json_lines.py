@@ -1,8 +1,6 @@
-"""DOC"""
+"""JSON lines: a block of objects by Arrow's reader (fast), or one object or array in Python (slow)."""
 
 from __future__ import annotations
-
-import json
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +8,7 @@ import pyarrow.json
 
 from headrace.sources.column_values import all_true, any_true, as_table, finish, joined
 from headrace.sources.json_values import json_column, load, members
+from headrace.sources.likely import likely_json
 from headrace.sources.line_types import LineError, LineOptions, Number, read_value, show
 from headrace.sources.spellings import BLANKS
 
@@ -52,6 +51,10 @@ class JsonLines:
             return None  # too large for a FLOAT
         columns = [finish(values, column.type) for values, column in zip(read, self.schema, strict=True)]
         return as_table(columns, self.schema, len(lines))
+
+    @property
+    def likely(self) -> tuple[str, ...]:
+        return likely_json(self.schema, exponents=not any(_decimal_scales(column.type) for column in self.schema))
 
     def _types_like(self, first: bytes) -> list[tuple[str, pa.DataType]]:
         """How the first line spells each column and writes each time: one writer's lines look alike."""

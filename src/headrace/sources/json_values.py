@@ -1,4 +1,7 @@
-"""DOC"""
+"""One value from JSON: objects, arrays and maps, and what JSON type each column type takes.
+
+A number keeps its digits (`Number`) until the column's type decides what they mean.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pyarrow as pa
 
 from headrace.sources.column_types import ddl_type
 from headrace.sources.line_types import Column, LineError, Number, read_value, show, wrong
-from headrace.sources.values import _nonfinite, _unicode, from_text
+from headrace.sources.values import from_text, nonfinite, unicode
 
 
 def load(text: str) -> object:
@@ -73,11 +76,17 @@ def from_json(kind: pa.DataType) -> Callable[[Any], object]:
         # By exact type: a number is a kind of str here, and is not one to a STRING.
         if type(given) not in wanted:
             raise wrong(name, given)
-        if named_only and type(given) is str and not _nonfinite.fullmatch(given):
+        if named_only and type(given) is str and not nonfinite.fullmatch(given):
             raise wrong(name, given)
         return convert(given)
 
     return read
+
+
+def json_in_text(kind: pa.DataType) -> Callable[[str], object]:
+    """How JSON inside a CSV field becomes a value of a nested type."""
+    inner = Column("", True, from_json(kind))
+    return lambda text: read_value(inner, load(text))
 
 
 def _json_shapes(kind: pa.DataType) -> tuple[type, ...]:
@@ -115,4 +124,4 @@ def _list_reader(part: Column) -> Callable[[Any], object]:
 
 
 def _map_reader(part: Column) -> Callable[[Any], object]:
-    return lambda given: [(_unicode(key), read_value(part._replace(name=key), item)) for key, item in given.items()]
+    return lambda given: [(unicode(key), read_value(part._replace(name=key), item)) for key, item in given.items()]

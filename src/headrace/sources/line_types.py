@@ -1,4 +1,4 @@
-"""DOC"""
+"""The small types both readers of lines share: options, results, and the reason why a line is not a row."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 
 from headrace.errors import DefinitionError
-from headrace.sources.csv_lines import is_header_line
-
 
 Format = Literal["json", "csv", "auto"]
 MAX_LINE_BYTES = 1 << 20

@@ -1,4 +1,25 @@
-"""DOC"""
+"""Lines of JSON or CSV to rows of a schema, and a reason for every line that is not one.
+
+Two paths, one meaning. The **fast path** gives a whole block to Arrow's reader. It may decline a block, and never
+disagree with the slow path about one it accepts: where Arrow is laxer than we are (hex integers, text after a closing
+quote, a decimal too wide for its type, two objects on a line), a check over the whole block makes it decline. The
+**slow path** reads one line in Python and is the definition: what it accepts is a row, and what it refuses has a
+reason. Of a declined block the lines that look odd (`likely`) are read slowly and the others offered again; where
+that does not help it is cut in `_WAYS` parts until at most `_LEAF` lines are left. So a fault costs its neighbours
+little.
+
+What a value may look like:
+
+- JSON: an object by column name (any case; an absent field is NULL) or an array by position. Numbers and booleans are
+  not quoted, except that DECIMAL may be (it keeps its digits) and FLOAT / DOUBLE may be "NaN" or "Infinity".
+- CSV: RFC 4180 quotes. An empty unquoted field, or one equal to `null_value`, is NULL; `""` is the empty string. Blanks
+  around a value are part of a STRING and ignored elsewhere. ARRAY, STRUCT and MAP are JSON inside the field.
+- TIMESTAMP: `2015-01-31`, `2015-01-31 10:00[:00[.123456]]`, with `T`, `/`, `Z` or an offset; or epoch seconds.
+  No zone means UTC, and digits below a microsecond are cut off. BINARY is the text's UTF-8 bytes.
+
+The fast path is `csv_lines` / `json_lines` with `column_values`; the slow path the same two with `values` /
+`json_values`. `spellings` holds the patterns both build on.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +31,35 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.sources.column_types import check_schema
-from headrace.sources.column_values import any_true, joined
-from headrace.sources.csv_lines import CsvLines
+from headrace.sources.column_types import check_schema, ddl_type
+from headrace.sources.column_values import any_true
+from headrace.sources.csv_lines import CsvLines, header_names, is_header_line
 from headrace.sources.json_lines import JsonLines
-from headrace.sources.line_types import Format, LineError, LineOptions, Parsed, Rejected, shorten, too_long
+from headrace.sources.line_types import (
+    MAX_LINE_BYTES,
+    Format,
+    LineError,
+    LineOptions,
+    Parsed,
+    Rejected,
+    shorten,
+    too_long,
+)
 
+__all__ = [
+    "MAX_LINE_BYTES",
+    "Format",
+    "LineOptions",
+    "Parsed",
+    "Rejected",
+    "check_schema",
+    "ddl_type",
+    "header_names",
+    "is_header_line",
+    "parse_lines",
+    "shorten",
+    "too_long",
+]
 
 _LEAF = 128  # a fast attempt costs about as much as a hundred lines read one by one
 _WAYS = 8
@@ -68,6 +112,10 @@ class _Parser(Protocol):
     @property
     def has_fast(self) -> bool: ...
 
+    @property
+    def likely(self) -> tuple[str, ...]:
+        """Patterns that a line the fast path takes probably matches, all of them."""
+
 
 @dataclass
 class _Found:
@@ -85,7 +133,7 @@ class _Found:
     def parsed(self) -> Parsed:
         table = pa.concat_tables(self.tables) if self.tables else self.schema.empty_table()
         positions = np.concatenate(self.positions) if self.positions else np.empty(0, np.int64)
-        if np.any(positions[1:] < positions[:-1]):  # only where JSON and CSV lines are mixed
+        if np.any(positions[1:] < positions[:-1]):  # JSON and CSV lines were mixed, or odd lines set apart
             order = np.argsort(positions)
             positions, table = positions[order], table.take(pa.array(order))
         if len(self.tables) > 1:
@@ -102,18 +150,47 @@ def _by_format(given: pa.Array, usable: Any, format: Format) -> list[tuple[str, 
 
 
 def _parse_block(parser: _Parser, lines: pa.Array, positions: Any, found: _Found) -> None:
-    if not len(lines):
+    if _parse_at_once(parser, lines, positions, found):
         return
-    table = _fast_or_none(parser, lines) if parser.has_fast else None
+    odd = _odd_lines(parser, lines)
+    if odd.any():
+        _parse_each(parser, lines.filter(pa.array(odd)), positions[odd], found)
+        lines, positions = lines.filter(pa.array(~odd)), positions[~odd]
+        if _parse_at_once(parser, lines, positions, found):
+            return
+    _parse_parts(parser, lines, positions, found)
+
+
+def _parse_at_once(parser: _Parser, lines: pa.Array, positions: Any, found: _Found) -> bool:
+    """Whether the lines are done with: the fast path took them all, or they are too few to look for the odd ones."""
+    table = _fast_or_none(parser, lines) if parser.has_fast and len(lines) else None
     if table is not None:
         found.tables.append(table)
         found.positions.append(positions)
-    elif len(lines) <= _LEAF or not parser.has_fast:
+        return True
+    if len(lines) <= _LEAF or not parser.has_fast:
         _parse_each(parser, lines, positions, found)
-    else:
-        step = -(-len(lines) // _WAYS)
-        for start in range(0, len(lines), step):
-            _parse_block(parser, lines.slice(start, step), positions[start : start + step], found)
+        return True
+    return False
+
+
+def _parse_parts(parser: _Parser, lines: pa.Array, positions: Any, found: _Found) -> None:
+    step = -(-len(lines) // _WAYS)
+    for start in range(0, len(lines), step):
+        part, places = lines.slice(start, step), positions[start : start + step]
+        if not _parse_at_once(parser, part, places, found):
+            _parse_parts(parser, part, places, found)
+
+
+def _odd_lines(parser: _Parser, lines: pa.Array) -> Any:
+    """A mask of the lines that the fast path probably stumbled over; none where they are too many for a guess."""
+    odd = np.zeros(len(lines), bool)
+    try:
+        for pattern in parser.likely:
+            odd |= ~pc.match_substring_regex(lines, pattern).to_numpy(zero_copy_only=False)
+    except pa.ArrowException:  # a pattern too large for RE2
+        return np.zeros(len(lines), bool)
+    return odd if odd.sum() <= len(lines) // 2 else np.zeros(len(lines), bool)
 
 
 def _fast_or_none(parser: _Parser, lines: pa.Array) -> pa.Table | None:

@@ -10,6 +10,10 @@ commit that holds lines of its connection it is answered ``ok <n>``: the first n
 (every line counts, also an empty, header or rejected one, except ``#ack on`` itself). A sender that keeps its lines
 until they are acknowledged, and sends the others again on a new connection, loses none. It sends a line twice only if
 the connection breaks after the commit and before the answer arrives.
+
+**A last line without its line end.** On a plain connection it is taken when the client leaves, for senders that never
+write one. On a connection with ``#ack on`` it is dropped, neither counted nor rejected: half a line can look like a
+row, and as it was not acknowledged its sender will send it again, whole.
 """
 
 from __future__ import annotations
@@ -20,26 +24,18 @@ import selectors
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 
-import numpy as np
 import pyarrow as pa
 
 from headrace.errors import InputError
-from headrace.sources.lines import (
-    Format,
-    LineOptions,
-    Parsed,
-    Rejected,
-    check_schema,
-    is_header_line,
-    parse_lines,
-    shorten,
-)
+from headrace.sources.lines import Format, LineOptions, check_schema, is_header_line
+from headrace.sources.port_queue import Arrival, Connection, Queue, Waiting, read_taken
 from headrace.sources.readers import LineFramer, Lines
+
+__all__ = ["ACK_LINE", "Arrival", "Pending", "PortListener"]
 
 ACK_LINE = b"#ack on"
 
@@ -47,16 +43,7 @@ _CHUNK_BYTES = 64 << 10
 _TICK_SECONDS = 0.5
 _STOP_SECONDS = 2.0
 _STOP_BYTES = 8 << 20  # what one kernel may still hold of one connection
-_CUT_BY_CLIENT = " (the client disconnected before the end of the line)"
 _CUT_BY_US = "the listener stopped before the end of the line"
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """Rows that arrived, in order of arrival, and when each did: microseconds since the epoch, never decreasing."""
-
-    parsed: Parsed
-    arrived_at_micros: pa.Array
 
 
 @dataclass(frozen=True)
@@ -67,78 +54,6 @@ class Pending:
     taken_rows: int
     bytes: int
     connections: int
-
-
-@dataclass(eq=False)
-class _Connection:
-    sock: socket.socket
-    framer: LineFramer
-    first: bool = True
-    wants_ack: bool = False
-    ended: bool = False
-    received: int = 0
-    landed: int = 0
-    unsent: bytes = b""
-
-
-@dataclass(frozen=True)
-class _Waiting:
-    """Lines of one connection that came together."""
-
-    connection: _Connection
-    lines: list[bytes]
-    size: int
-    arrived_at: int
-    refused: str | None = None  # the one line is no row, for this reason
-    unfinished: bool = False
-
-    def cut(self, count: int) -> tuple[_Waiting, _Waiting]:
-        head = self.lines[:count]
-        size = min(self.size, sum(map(len, head)) + count)
-        return replace(self, lines=head, size=size), replace(self, lines=self.lines[count:], size=self.size - size)
-
-
-@dataclass
-class _Queue:
-    """Waiting lines and those in the open take, under one lock."""
-
-    lock: threading.Condition = field(default_factory=threading.Condition)
-    waiting: deque[_Waiting] = field(default_factory=deque)
-    taken: list[_Waiting] | None = None
-    rows: int = 0  # waiting and taken
-    taken_rows: int = 0
-    bytes: int = 0
-
-    def put(self, block: _Waiting) -> None:
-        with self.lock:
-            self.waiting.append(block)
-            self.rows += len(block.lines)
-            self.bytes += block.size
-            self.lock.notify_all()
-
-    def take(self, max_rows: int) -> list[_Waiting]:
-        with self.lock:
-            if self.taken is not None:
-                raise InputError(
-                    "TAKE_OPEN", "A take is open.", hint="Call commit() or rollback() before the next take()."
-                )
-            taken: list[_Waiting] = []
-            while self.waiting and max_rows > 0:
-                block = self.waiting.popleft()
-                if len(block.lines) > max_rows:
-                    block, rest = block.cut(max_rows)
-                    self.waiting.appendleft(rest)
-                taken.append(block)
-                max_rows -= len(block.lines)
-            self.taken = taken
-            self.taken_rows = sum(len(block.lines) for block in taken)
-            return taken
-
-    def close_take(self) -> list[_Waiting]:
-        if self.taken is None:
-            raise InputError("NO_TAKE_OPEN", "No take is open.", hint="Call take() first.")
-        taken, self.taken, self.taken_rows = self.taken, None, 0
-        return taken
 
 
 class PortListener:
@@ -180,13 +95,11 @@ class PortListener:
         self._limit_rows = limit_rows
         self._limit_bytes = limit_bytes
         self._max_connections = max_connections
-        self._queue = _Queue()
-        self._connections: set[_Connection] = set()
+        self._queue = Queue()
+        self._connections: set[Connection] = set()
         self._selector = selectors.DefaultSelector()
         self._server: socket.socket | None = None
-        self._reading: dict[
-            socket.socket, _Connection | None
-        ] = {}  # what the selector watches; the server maps to None
+        self._reading: dict[socket.socket, Connection | None] = {}  # what the selector watches; the server maps to None
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._clock = 0
@@ -256,29 +169,7 @@ class PortListener:
 
     def take(self, max_rows: int = 131_072) -> Arrival:
         """Hand over at most this many lines, oldest first. They stay ours until `commit`."""
-        taken = self._queue.take(max_rows)
-        lines: list[bytes] = []
-        refused: dict[int, tuple[str, bytes]] = {}
-        unfinished: set[int] = set()
-        for block in taken:
-            if block.refused is not None:
-                refused[len(lines)] = (block.refused, block.lines[0])
-                lines.append(b"")
-                continue
-            if block.unfinished:
-                unfinished.add(len(lines))
-            lines += block.lines
-        parsed = parse_lines(lines, self._format, self._schema, self._options)
-        rejected = [
-            replace(one, reason=one.reason + _CUT_BY_CLIENT) if one.position in unfinished else one
-            for one in parsed.rejected
-        ]
-        rejected += [Rejected(place, shorten(head), reason) for place, (reason, head) in refused.items()]
-        rejected.sort(key=lambda one: one.position)
-        moments = np.array([block.arrived_at for block in taken], np.int64)
-        times = np.repeat(moments, np.array([len(block.lines) for block in taken], np.int64))
-        arrived = pa.array(times, pa.int64()).take(parsed.positions)
-        return Arrival(replace(parsed, rejected=rejected), arrived)
+        return read_taken(self._queue.take(max_rows), self._format, self._schema, self._options)
 
     def commit(self) -> None:
         """The rows of the open take have landed: forget them, tell the senders that asked, read on."""
@@ -289,7 +180,7 @@ class PortListener:
                 self._queue.bytes -= block.size
                 block.connection.landed += len(block.lines)
             for connection in {block.connection for block in taken}:
-                if connection.wants_ack and connection in self._connections:
+                if connection.wants_ack and not connection.deaf and connection in self._connections:
                     connection.unsent += f"ok {connection.landed}\n".encode()
             self._send_acks()
         self._wake()
@@ -322,7 +213,7 @@ class PortListener:
 
     def _watch(self) -> None:
         """Watch what may be read now: nothing of the clients while the queue is full, no new ones while too many."""
-        wanted: dict[socket.socket, _Connection | None] = {}
+        wanted: dict[socket.socket, Connection | None] = {}
         with self._queue.lock:
             if not self._full():
                 wanted = {one.sock: one for one in self._connections if not one.ended}
@@ -350,15 +241,15 @@ class PortListener:
             return
         sock.setblocking(False)
         with self._queue.lock:
-            self._connections.add(_Connection(sock, LineFramer(self._options.max_line_bytes)))
+            self._connections.add(Connection(sock, LineFramer(self._options.max_line_bytes)))
 
-    def _read_safely(self, connection: _Connection) -> None:
+    def _read_safely(self, connection: Connection) -> None:
         try:
             self._read(connection)
         except Exception:  # whatever one client brings about ends its connection and no other
             self._end(connection)
 
-    def _read(self, connection: _Connection) -> int:
+    def _read(self, connection: Connection) -> int:
         """Read once; how many bytes came."""
         try:
             data = connection.sock.recv(_CHUNK_BYTES)
@@ -369,11 +260,12 @@ class PortListener:
         if data:
             self._put(connection, connection.framer.feed(data))
         else:
-            self._put(connection, connection.framer.finish(), unfinished=True)
+            if not connection.wants_ack:
+                self._put(connection, connection.framer.finish(), unfinished=True)
             self._end(connection)
         return len(data)
 
-    def _put(self, connection: _Connection, found: Iterable[Lines], *, unfinished: bool = False) -> None:
+    def _put(self, connection: Connection, found: Iterable[Lines], *, unfinished: bool = False) -> None:
         self._clock = max(self._clock, time.time_ns() // 1000)
         for block in found:
             lines = block.lines
@@ -381,9 +273,9 @@ class PortListener:
                 lines = self._without_control(connection, lines)
             if lines:
                 connection.received += len(lines)
-                self._queue.put(_Waiting(connection, lines, block.size, self._clock, block.overlong, unfinished))
+                self._queue.put(Waiting(connection, lines, block.size, self._clock, block.overlong, unfinished))
 
-    def _without_control(self, connection: _Connection, lines: list[bytes]) -> list[bytes]:
+    def _without_control(self, connection: Connection, lines: list[bytes]) -> list[bytes]:
         if ACK_LINE in lines or ACK_LINE + b"\r" in lines:
             kept = [line for line in lines if line.rstrip(b"\r") != ACK_LINE]
             connection.wants_ack |= len(kept) < len(lines)
@@ -396,7 +288,7 @@ class PortListener:
             lines[0] = first
         return lines
 
-    def _end(self, connection: _Connection) -> None:
+    def _end(self, connection: Connection) -> None:
         """No more will be read; an acknowledged connection lives on until its last line is committed."""
         with self._queue.lock:
             connection.ended = True
@@ -419,11 +311,11 @@ class PortListener:
                     break
                 size += came
             if not connection.ended:
-                for block in connection.framer.finish():
+                for block in connection.framer.finish() if not connection.wants_ack else ():
                     # Cut by us, not by the sender: half a line may look like a row, and must not become one.
                     connection.received += 1
                     refused = block.overlong or _CUT_BY_US
-                    self._queue.put(_Waiting(connection, block.lines, block.size, self._clock, refused))
+                    self._queue.put(Waiting(connection, block.lines, block.size, self._clock, refused))
                 self._end(connection)
 
     def _accept_waiting(self, deadline: float) -> None:
@@ -447,15 +339,16 @@ class PortListener:
                 except OSError:
                     # It is gone; what it sent before may still be read, so the reader finds the end.
                     connection.unsent = b""
-                    connection.wants_ack = False
+                    connection.deaf = True
             self._drop_if_done(connection)
 
-    def _drop_if_done(self, connection: _Connection) -> None:
-        owed = connection.wants_ack and (connection.unsent or connection.landed < connection.received)
+    def _drop_if_done(self, connection: Connection) -> None:
+        owes = connection.unsent or connection.landed < connection.received
+        owed = connection.wants_ack and not connection.deaf and owes
         if connection.ended and not owed:
             self._drop(connection)
 
-    def _drop(self, connection: _Connection) -> None:
+    def _drop(self, connection: Connection) -> None:
         self._connections.discard(connection)
         with contextlib.suppress(OSError):
             connection.sock.close()

@@ -40,11 +40,13 @@ _HEAD_BYTES = 4096
 class FileBatch:
     """Some rows of a file.
 
-    `first_row` counts the rows of the file's earlier batches; the position of a rejected line or row is its index in
-    the file, counting every line or row.
+    `first_row` counts the rows of the file's earlier batches. `positions` (int64, ascending) tells where each row of
+    `table` stands in the file, and `Rejected.position` where each other line or row does: the index from 0, counting
+    every line of a text file (also an empty or header one) and every row of a Parquet file.
     """
 
     table: pa.Table
+    positions: pa.Array
     rejected: list[Rejected]
     first_row: int
 
@@ -164,7 +166,7 @@ def _read_text(
         bad = sorted([*parsed.rejected, *rejected], key=lambda found: found.position)
         bad = [replace(found, position=found.position + first_line) for found in bad]
         if parsed.table.num_rows or bad:
-            yield FileBatch(parsed.table, bad, first_row)
+            yield FileBatch(parsed.table, pc.add(parsed.positions, first_line), bad, first_row)
         first_row += parsed.table.num_rows
         first_line += len(lines)
 
@@ -233,10 +235,10 @@ def _read_parquet(
                 pa.nulls(batch.num_rows, column.type) if name is None else _cast(path, batch.column(name), column)
                 for name, column in zip(names, schema, strict=True)
             ]
-            table, bad = _without_nulls(columns, schema, seen)
+            table, positions, bad = _without_nulls(columns, schema, seen)
             seen += batch.num_rows
             if table.num_rows or bad:
-                yield FileBatch(table, bad, first_row)
+                yield FileBatch(table, positions, bad, first_row)
             first_row += table.num_rows
 
 
@@ -326,8 +328,8 @@ def _cast(path: str, values: Any, column: pa.Field) -> Any:
         ) from None
 
 
-def _without_nulls(columns: list[Any], schema: pa.Schema, first: int) -> tuple[pa.Table, list[Rejected]]:
-    """The rows that keep NOT NULL, and the others."""
+def _without_nulls(columns: list[Any], schema: pa.Schema, first: int) -> tuple[pa.Table, pa.Array, list[Rejected]]:
+    """The rows that keep NOT NULL with their places in the file, and the others."""
     loose = pa.schema([column.with_nullable(True) for column in schema])
     table = pa.Table.from_arrays(columns, schema=loose)
     broken = np.zeros(table.num_rows, dtype=bool)
@@ -342,4 +344,5 @@ def _without_nulls(columns: list[Any], schema: pa.Schema, first: int) -> tuple[p
             rejected.setdefault(place, Rejected(first + place, row, f"{name}: missing, and the column is NOT NULL"))
     if rejected:
         table = table.filter(pa.array(~broken))
-    return table.cast(schema), [rejected[place] for place in sorted(rejected)]
+    positions = pa.array(first + np.flatnonzero(~broken), pa.int64())
+    return table.cast(schema), positions, [rejected[place] for place in sorted(rejected)]

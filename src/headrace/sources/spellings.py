@@ -1,9 +1,11 @@
-"""DOC"""
+"""What a value may look like in text, as patterns and limits.
+
+Both paths build on these: `values` reads one value with Python's `re`, `column_values` a whole column with Arrow's RE2.
+"""
 
 from __future__ import annotations
 
 from datetime import date
-
 
 BLANKS = " \t"
 BOM = "\ufeff".encode()

@@ -1,4 +1,4 @@
-"""DOC"""
+"""One value from text: the slow path's readers, and so the definition of what each type may look like."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from decimal import Context, Decimal
 import pyarrow as pa
 
 from headrace.sources.column_types import ddl_type
-from headrace.sources.json_values import from_json, load
-from headrace.sources.line_types import Column, LineError, Number, read_value, show, wrong
+from headrace.sources.line_types import LineError, Number, show, wrong
 from headrace.sources.spellings import (
     BLANKS,
     DATE,
@@ -26,25 +25,21 @@ from headrace.sources.spellings import (
     TRUE,
 )
 
-
 _WIDE = Context(prec=1000)
 _number = re.compile(NUMBER)
-_nonfinite = re.compile(NONFINITE)
+nonfinite = re.compile(NONFINITE)
 _integer = re.compile(r"([+-]?)0*([0-9]+)")
 _date = re.compile(DATE)
 _timestamp = re.compile(TIMESTAMP)
 
 
 def from_text(kind: pa.DataType) -> Callable[[str], object]:
-    """How a CSV field, or a JSON number or string, becomes a value `pa.array` takes for this type."""
+    """How a CSV field, or a JSON number or string, becomes a value `pa.array` takes for this simple type."""
     name = ddl_type(kind)
     if kind == pa.string():
-        return _unicode
+        return unicode
     if kind == pa.binary():
-        return lambda text: _unicode(text).encode()
-    if pa.types.is_nested(kind):
-        inner = Column("", True, from_json(kind))
-        return lambda text: read_value(inner, load(text))
+        return lambda text: unicode(text).encode()
     if pa.types.is_boolean(kind):
         return _boolean_of
     if pa.types.is_integer(kind):
@@ -64,7 +59,7 @@ def _boolean_of(text: str) -> bool:
     return word in TRUE
 
 
-def _unicode(text: str) -> str:
+def unicode(text: str) -> str:
     if not text.isascii():
         try:
             text.encode()
@@ -85,7 +80,7 @@ def _integer_of(text: str, top: int, name: str) -> int:
 
 def _float_of(text: str, kind: pa.DataType, name: str) -> float:
     text_only = text.strip(BLANKS)
-    if _nonfinite.fullmatch(text_only):
+    if nonfinite.fullmatch(text_only):
         return float(text_only)
     if not _number.fullmatch(text_only):
         raise wrong(name, text)

@@ -155,6 +155,7 @@ class Snapshot:
             }
             self._offsets = {row.stream_id: load(row.position) for row in connection.execute(sa.select(schema.offsets))}
             self._refreshes = _last_refreshes(connection, number)
+            self._failures = {row.object_id: row.message for row in connection.execute(sa.select(schema.failures))}
             self.next_object_id = 1 + (connection.execute(sa.select(sa.func.max(schema.objects.c.id))).scalar() or 0)
             # Read last: a snapshot goes in the same transaction as its parts, so if it is still there, all above was.
             info = connection.execute(sa.select(schema.snapshots).where(schema.snapshots.c.id == number)).first()
@@ -214,6 +215,10 @@ class Snapshot:
         table = schema.landed_files
         with self._catalog.engine.connect() as connection:
             return set(connection.execute(sa.select(table.c.path).where(table.c.stream_id == item.id)).scalars())
+
+    def failure(self, item: Object) -> str | None:
+        """Why a view could not be refreshed the last time it was tried."""
+        return self._failures.get(item.id)
 
     def last_refresh(self, item: Object) -> RefreshRecord | None:
         return self._refreshes.get(item.id)

@@ -112,6 +112,14 @@ offsets = Table(
     Column("position", Text, nullable=False),
 )
 
+failures = Table(
+    "failures",
+    metadata,
+    Column("object_id", BigInteger, ForeignKey("objects.id"), primary_key=True),
+    Column("message", Text, nullable=False),
+    Column("failed_at", BigInteger, nullable=False),
+)
+
 landed_files = Table(
     "landed_files",
     metadata,

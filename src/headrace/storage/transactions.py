@@ -60,6 +60,7 @@ class Transaction:
         self._progress: dict[int, Progress] = {}
         self._offsets: dict[int, Any] = {}
         self._landed_files: list[tuple[int, str]] = []
+        self._failures: dict[int, str] = {}
         self._refreshes: list[RefreshRecord] = []
         self._home_options: dict[str, Any] | None = None
 
@@ -79,6 +80,7 @@ class Transaction:
             or self._progress
             or self._offsets
             or self._landed_files
+            or self._failures
             or self._refreshes
             or self._home_options is not None
             or self.clock != self.base.info.clock
@@ -152,6 +154,11 @@ class Transaction:
     def record(self, refresh: RefreshRecord) -> None:
         self._refreshes.append(refresh)
 
+    def note_failure(self, item: Object, message: str) -> None:
+        """A view could not be refreshed and is left as it was. Its next refresh takes the note away."""
+        if self.base.failure(item) != message:
+            self._failures[item.id] = message
+
     def mark(self) -> tuple[int, int, int]:
         """Where the transaction stands, for `reset`."""
         return len(self._added), len(self._removed), len(self._refreshes)
@@ -170,15 +177,15 @@ class Transaction:
 
     def commit(self) -> Snapshot:
         """Make it all visible at once, or raise and change nothing."""
-        faults.reach("before commit")
+        faults.reach(f"before commit: {self.reason}")
         with self._catalog.engine.begin() as connection:
             self._lease.confirm(connection)
             newest = connection.execute(sa.select(sa.func.max(schema.snapshots.c.id))).scalar_one()
             if newest != self.base.id:
                 raise StorageError("SNAPSHOT_MOVED", f"Snapshot {newest} was committed meanwhile; nothing was written.")
             self._write(connection, now_micros())
-            faults.reach("inside commit")
-        faults.reach("after commit")
+            faults.reach(f"inside commit: {self.reason}")
+        faults.reach(f"after commit: {self.reason}")
         return self._catalog.latest()
 
     def _write(self, connection: Connection, now: int) -> None:
@@ -196,7 +203,12 @@ class Transaction:
         if self._landed_files:
             files = [{"stream_id": of, "path": path, "landed_in": self.version} for of, path in self._landed_files]
             connection.execute(sa.insert(schema.landed_files), files)
+        for object_id, message in self._failures.items():
+            row = {"object_id": object_id, "message": message, "failed_at": now}
+            _put(connection, schema.failures, "object_id", row)
         if self._refreshes:
+            mended = [refresh.object_id for refresh in self._refreshes]
+            connection.execute(sa.delete(schema.failures).where(schema.failures.c.object_id.in_(mended)))
             rows = [
                 {**vars(refresh), "reaches": dump(dict(refresh.reaches)), "snapshot_id": self.version}
                 for refresh in self._refreshes
