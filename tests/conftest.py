@@ -22,8 +22,13 @@ from headrace.session import Session
 from headrace.session import connect as connect_home
 
 # Deadlines would fail on a busy machine; too-slow checks too.
-_COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("fast", max_examples=int(os.environ.get("HEADRACE_EXAMPLES", "100")), **_COMMON)
+settings.register_profile(
+    "fast",
+    max_examples=int(os.environ.get("HEADRACE_EXAMPLES", "100")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+)
 settings.register_profile("ci", parent=settings.get_profile("fast"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "fast")
 

@@ -172,7 +172,7 @@ def test_show_describe_explain(home: Session) -> None:
     described = home.sql("DESCRIBE s")
     assert described.rows[0] == ("id", "INT", "key")
     assert described.rows[-1] == ("TS", "TIMESTAMP", "")
-    extended = dict((row[0], row[1]) for row in home.sql("DESCRIBE EXTENDED v").rows)
+    extended = {row[0]: row[1] for row in home.sql("DESCRIBE EXTENDED v").rows}
     assert extended["reads"] == "s"
     assert extended["kind"] == "view"
     text = home.sql("EXPLAIN v").message

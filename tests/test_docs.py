@@ -141,7 +141,7 @@ def test_every_block_runs(page: Path, reader: Reader, free_port: int) -> None:
     for block in blocks(page):
         if block.language not in ("sql", "python") or "skip" in block.words:
             continue
-        text = re.sub(r"(?<=\b|t)5501\b", str(free_port), block.text)
+        text = block.text.replace("5501", str(free_port))
         try:
             reader.run(Block(block.language, block.words, text, block.line, block.output))
         except (Exception, pytest.fail.Exception) as error:

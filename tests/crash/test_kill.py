@@ -238,7 +238,7 @@ class _Arrived:
 
 
 def end(session: Session) -> dict[str, Any]:
-    """All there is to see in a home: relations, views, streamed views' change streams, how far streams are, the clock."""
+    """All there is to see in a home: relations, views, their change streams, how far streams have come, the clock."""
     found: dict[str, Any] = dict(story.observed(session))
     for view in views(session):
         found[view.name] = rows(session.table(view.name))

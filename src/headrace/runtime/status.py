@@ -273,7 +273,8 @@ def _explain_view(snapshot: Snapshot, item: Object) -> list[str]:
     if last is not None:
         at = "an empty home" if last.point is None else format_time(last.point)
         lines.append(
-            f"The last refresh took {last.seconds:.3f} s and {counted(last.jobs, 'job')}, read {counted(last.rows_in, 'new row')}, "
+            f"The last refresh took {last.seconds:.3f} s and {counted(last.jobs, 'job')}, "
+            f"read {counted(last.rows_in, 'new row')}, "
             f"wrote {last.rows_out:,} and brought it to {at}."
         )
     return lines
