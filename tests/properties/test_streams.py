@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -19,7 +20,6 @@ from tests.properties.harness import (
     changes,
     fresh,
     hold,
-    listing,
     moment,
     plain,
     plain_row,
@@ -87,10 +87,10 @@ def stream_cases(draw: st.DrawFn) -> StreamCase:
         st.sampled_from(["+", "-", "u", None, "D", "Insert"]) if op else st.none(),
         st.integers(0, 9).map(lambda step: step * unit),
     )
-    arrivals = draw(st.lists(row, max_size=12))
+    events: list[Arrival | Advance] = [*draw(st.lists(row, max_size=12))]
     slack = draw(st.integers(0, 4))
-    events: list[Arrival | Advance] = list(arrivals)
-    if events and draw(st.booleans()):
+    advances: bool = draw(st.booleans())
+    if events and advances:
         events.insert(draw(st.integers(0, len(events))), Advance(0.0))
     late = draw(st.sampled_from([None, "divert", "drop", "merge"]))
     case = StreamCase(types, key, op, time_type, unit, slack, late, tuple(events), (), False)
@@ -99,9 +99,7 @@ def stream_cases(draw: st.DrawFn) -> StreamCase:
         for number, event in enumerate(events)
     ]
     batches = cuts(draw, len(events), 6)
-    return StreamCase(
-        types, key, op, time_type, unit, slack, late, tuple(events), tuple(batches), draw(st.booleans())
-    )
+    return StreamCase(types, key, op, time_type, unit, slack, late, tuple(events), tuple(batches), draw(st.booleans()))
 
 
 FINE = ("TIMESTAMP", "DOUBLE", "DECIMAL(12,3)")
@@ -225,7 +223,7 @@ def deliver(home: Fresh, case: StreamCase, events: list[Arrival]) -> None:
 def play(home: Fresh, case: StreamCase, cuts_at: tuple[int, ...]) -> None:
     """Let everything happen, with a refresh after each batch."""
     edges = [0, *cuts_at, len(case.events)]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         waiting: list[Arrival] = []
         for event in case.events[start:end]:
             if isinstance(event, Advance):

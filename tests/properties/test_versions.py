@@ -72,13 +72,12 @@ def result(case: VersionCase, at: float) -> Bag:
     for row in rows:
         price = _price(case, row)
         matched = row.key is not None and price is not None
-        if case.query == "group" and price is not None and matched:
-            prices[price] += 1
+        amount = price[0] if price is not None and matched else None
+        if case.query == "group" and matched:
+            prices[amount,] += 1
         elif case.query in ("inner", "left") and (matched or case.query == "left"):
-            found[row.key, row.value, price[0] if price is not None and matched else None] += 1
-        elif case.query in ("semi", "anti") and matched == (case.query == "semi"):
-            found[row.key, row.value] += 1
-        elif case.query == "where" and price is not None and matched and (price[0] or 0) > 1:
+            found[row.key, row.value, amount] += 1
+        elif {"semi": matched, "anti": not matched, "where": matched and (amount or 0) > 1}.get(case.query):
             found[row.key, row.value] += 1
     found.update((*price, count) for price, count in prices.items())
     return found

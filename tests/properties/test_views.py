@@ -13,7 +13,8 @@ from tests.properties.scenarios import Scenario, Step, View, scenarios
 
 def declare(home: Fresh, scenario: Scenario) -> None:
     home.session.sql(scenario.stream)
-    home.session.sql("CREATE TABLE t (k INT PRIMARY KEY, g STRING, w INT); CREATE TABLE u (k INT, x STRING)")
+    home.session.sql(f"CREATE TABLE t (k INT PRIMARY KEY, g STRING, w INT){scenario.tables}")
+    home.session.sql(f"CREATE TABLE u (k INT, x STRING){scenario.tables}")
     if scenario.home:
         home.session.sql(scenario.home)
 
@@ -21,8 +22,6 @@ def declare(home: Fresh, scenario: Scenario) -> None:
 def take(session: Session, step: Step) -> None:
     if step.sql:
         session.sql(step.sql)
-    elif step.advance is not None:
-        session.advance(step.advance)
     else:
         session.feed("s", step.rows)
 

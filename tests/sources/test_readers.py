@@ -142,6 +142,7 @@ def test_parquet_columns_by_name_in_any_case_and_order(tmp_path: Path) -> None:
     batches = read(path, "parquet", batch_rows=2)
     assert [row["Temperature"] for row in rows(batches)] == [1, 2, 3]
     assert [batch.first_row for batch in batches] == [0, 2]
+    assert [batch.positions.to_pylist() for batch in batches] == [[0, 1], [2]]
 
 
 def test_parquet_missing_column_is_null(tmp_path: Path) -> None:
@@ -162,6 +163,7 @@ def test_parquet_nulls_in_a_not_null_column_are_rejected_rows(tmp_path: Path) ->
     assert [row["Sensor"] for row in rows(batches)] == ["a", "c"]
     assert [one.position for batch in batches for one in batch.rejected] == [1]
     assert [batch.first_row for batch in batches] == [0, 1]
+    assert [batch.positions.to_pylist() for batch in batches] == [[0], [2]]
 
 
 def test_parquet_types_that_mean_the_same_are_cast(tmp_path: Path) -> None:
