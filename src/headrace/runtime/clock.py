@@ -16,17 +16,19 @@ from headrace.storage.writer import MICROS
 MODES = ("data", "wall", "manual")
 
 
-def horizon(item: Object, parts: Sequence[Part], mode: str, advanced_to: int | None) -> int | None:
-    """The time up to which `item` may be read; None when it is not bounded."""
+def horizon(
+    item: Object, parts: Sequence[Part], mode: str, advanced_to: int | None, now: int | None = None
+) -> int | None:
+    """The time up to which `item` may be read; None when it is not bounded. `now` is the wall clock's, if not now."""
     if item.maintained or item.system:
         return None
     if mode == "manual":
         return advanced_to or 0
     if item.kind == "table":
-        return now_micros() if mode == "wall" else None
+        return (now or now_micros()) if mode == "wall" else None
     slack = int(item.option("slack") or 0)
     if mode == "wall":
-        return max(now_micros() - slack, advanced_to or 0)
+        return max((now or now_micros()) - slack, advanced_to or 0)
     if slack == 0:
         return None
     newest = max((part.newest for part in parts if part.newest is not None), default=None)

@@ -146,8 +146,8 @@ def _advance(home: Home, _listeners: Listeners, statement: AdvanceClock) -> Info
 def _alter(home: Home, _listeners: Listeners, statement: Alter) -> Info:
     with home.transaction(statement.sql()) as transaction:
         if statement.kind in ("HOME", "CLOCK"):
-            for name, value in statement.settings.items():
-                home.set_option(transaction, "clock" if statement.kind == "CLOCK" else name, value)
+            clock = statement.kind == "CLOCK"
+            home.set_options(transaction, {"clock" if clock else k: v for k, v in statement.settings.items()})
             return _made(statement, f"Set {', '.join(statement.settings)} of the home.")
         item = alter(transaction, statement)
     return _made(statement, f"Set {', '.join(statement.settings)} of {item.name}.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,8 +11,7 @@ from headrace.language import parse_time
 from headrace.maintenance.logs import quoted
 from headrace.runtime.files import land_files
 from headrace.runtime.home import Home
-from headrace.runtime.landing import streams_over
-from headrace.runtime.mutations import input_fields, optional_names, put
+from headrace.runtime.mutations import input_fields, optional_names, put, streams_taking
 from headrace.runtime.rows import to_table
 from headrace.sources.globs import list_files
 from headrace.storage.records import Object
@@ -66,19 +63,12 @@ def _feed_frame(home: Home, transaction: Transaction, target: Object, frame: Any
         for field in fields
         if field.name.lower() in known
     ]
-    folder = f"{home.files.home}/{target.name.lower()}/incoming/{uuid.uuid4().hex}"
-    with home.engine.translated():
-        home.engine.write(frame.selectExpr(*wanted), folder)
-    try:
+    streams = streams_taking(transaction, target)
+    source = target if target.kind == "source" else replace(target, columns=fields)
+    with home.files.stage() as folder:
+        with home.engine.translated():
+            home.engine.write(frame.selectExpr(*wanted), folder)
         entries = list_files(f"{folder}/*.parquet")
-        streams = streams_over(transaction.base, target) if target.kind == "source" else [target]
-        source = target if target.kind == "source" else _as_source(target, fields)
         return max(
             land_files(home, transaction, source, stream, entries, "parquet", remember=False) for stream in streams
         )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _as_source(stream: Object, fields: Sequence[Any]) -> Object:
-    return replace(stream, columns=tuple(fields))

@@ -7,7 +7,7 @@ first write and kept until `close`; taking it removes what a crashed writer left
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import Any
@@ -20,7 +20,7 @@ from headrace.maintenance.relations import Relations
 from headrace.runtime.changes import tagged
 from headrace.runtime.clock import MODES, forgotten_before, horizon
 from headrace.storage import housekeeping
-from headrace.storage.catalog import Catalog, Snapshot
+from headrace.storage.catalog import Catalog, Snapshot, sqlite_url
 from headrace.storage.files import Files
 from headrace.storage.lease import Lease
 from headrace.storage.records import Object, Part, RefreshRecord
@@ -47,7 +47,7 @@ class Home:
                 f"The home {path} is not on this machine, so its catalog cannot be a file in it.",
                 hint="Give catalog='postgresql+psycopg://user:password@host/database'.",
             )
-        self.catalog = Catalog(catalog or f"sqlite:///{self.files.home}/catalog.db")
+        self.catalog = Catalog(catalog or sqlite_url(self.files.folder))
         self.writing = threading.RLock()
         self._engine_spec = engine
         self._given_spark = spark
@@ -78,12 +78,27 @@ class Home:
         """A transaction that commits when the block ends well and leaves nothing when it does not."""
         with self.writing:
             if self._lease is None:
-                self._lease = Lease(self.catalog)
-                housekeeping.remove_orphans(self.catalog, self.files)
+                self._lease = self._first_lease()
             transaction = Transaction(self.catalog, self._lease, self.files, reason)
-            yield transaction
+            try:
+                yield transaction
+            except Exception:
+                transaction.abandon()
+                raise
+            # Not in the try: a commit whose answer was lost may have happened, and then its files are needed.
             if not transaction.empty:
                 transaction.commit()
+
+    def _first_lease(self) -> Lease:
+        """Become the writer, and clear away what the last one may have left."""
+        lease = Lease(self.catalog)
+        try:
+            housekeeping.remove_orphans(self.catalog, self.files)
+            self.files.delete_staged()
+        except BaseException:
+            lease.release()
+            raise
+        return lease
 
     def snapshot(self) -> Snapshot:
         return self.catalog.latest()
@@ -93,8 +108,11 @@ class Home:
         seen = _seen(source if source is not None else self.snapshot())
         mode = self.clock_mode
 
+        # An earlier snapshot is read as it was: by the wall clock of its own time.
+        now = None if isinstance(source, Transaction) or source is None else source.info.committed_at
+
         def reach(item: Object, parts: Sequence[Part]) -> int | None:
-            return horizon(item, parts, mode, seen.advanced_to)
+            return horizon(item, parts, mode, seen.advanced_to, now)
 
         return Relations(
             self.logs,
@@ -106,8 +124,12 @@ class Home:
             tagged,
         )
 
-    def set_option(self, transaction: Transaction, name: str, value: Any) -> None:
-        """Check and set one of the home's settings."""
+    def set_options(self, transaction: Transaction, given: Mapping[str, Any]) -> None:
+        """Check and set some of the home's settings."""
+        checked = {name: self._checked_option(name, value) for name, value in given.items()}
+        transaction.set_home_options({**self.catalog.options(), **checked})
+
+    def _checked_option(self, name: str, value: Any) -> Any:
         if name not in DEFAULTS:
             raise DefinitionError(
                 "UNKNOWN_OPTION", f"A home has no option {name}.", hint=f"It has: {', '.join(sorted(DEFAULTS))}."
@@ -120,7 +142,7 @@ class Home:
                 )
         elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise DefinitionError("BAD_OPTION", f"{name} must be a whole number of 0 or more, not {value!r}.")
-        transaction.set_home_options({**self.catalog.options(), name: value})
+        return value
 
     def close(self) -> None:
         if self._lease is not None:

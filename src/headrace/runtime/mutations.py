@@ -71,17 +71,23 @@ def put(
     mode = home.clock_mode
     if target.kind == "table":
         return _insert_into_table(home, transaction, target, rows, times)
-    streams = streams_over(transaction.base, target) if target.kind == "source" else [target]
+    streams = streams_taking(transaction, target)
+    arrived = arrival_times(transaction, mode, rows.num_rows, times)
+    return max(land_rows(transaction, stream, rows, arrived, mode, together=together) for stream in streams)
+
+
+def streams_taking(transaction: Transaction, target: Object) -> list[Object]:
+    """The streams that rows put into a source or a stream go to."""
     if target.maintained:
         raise DefinitionError("NOT_INSERTABLE", f"{target.name} follows from its query; insert into what it reads.")
+    streams = streams_over(transaction.base, target) if target.kind == "source" else [target]
     if not streams:
         raise DefinitionError(
             "NO_STREAM",
             f"No stream takes rows from {target.name}, so they would be lost.",
             hint=f"CREATE STREAM s OVER {target.name} KEY NULL first.",
         )
-    arrived = arrival_times(transaction, mode, rows.num_rows, times)
-    return max(land_rows(transaction, stream, rows, arrived, mode, together=together) for stream in streams)
+    return streams
 
 
 def input_fields(target: Object) -> tuple[Field, ...]:

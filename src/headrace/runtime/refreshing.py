@@ -108,8 +108,7 @@ def tidy(home: Home) -> None:
             for item in forgetful:
                 _forget(home, transaction, item)
             for item in crowded:
-                if item not in forgetful:
-                    housekeeping.roll_up(transaction, item, most, _read_in(transaction.base, item))
+                housekeeping.roll_up(transaction, item, most, _read_in(transaction.base, item))
     housekeeping.drop_old_snapshots(
         home.catalog, home.files, int(home.option("keep_snapshots")), int(home.option("keep_seconds"))
     )

@@ -6,8 +6,6 @@ batch whose id is in the catalog already is passed over.
 
 from __future__ import annotations
 
-import shutil
-import uuid
 from typing import Any
 
 from headrace.errors import DefinitionError, EngineError, InputError
@@ -74,22 +72,19 @@ class _Lander:
             f"CAST({quoted(columns[field.name.lower()])} AS {field.type}) AS {quoted(field.name)}"
             for field in source.columns
         ]
-        folder = f"{home.files.home}/{source.name.lower()}/incoming/{uuid.uuid4().hex}"
-        home.engine.write(frame.selectExpr(*wanted), folder)
-        try:
-            with home.transaction(f"land batch {number} of {source.name}") as transaction:
-                streams = streams_over(transaction.base, source)
-                if not streams:
-                    raise InputError("NO_STREAM", f"No stream takes rows from {source.name}.")
+        with home.transaction(f"land batch {number} of {source.name}") as transaction:
+            streams = streams_over(transaction.base, source)
+            if not streams:
+                raise InputError("NO_STREAM", f"No stream takes rows from {source.name}.")
+            with home.files.stage() as folder:
+                home.engine.write(frame.selectExpr(*wanted), folder)
+                entries = list_files(f"{folder}/*.parquet")
                 for stream in streams:
                     # A stream that joined later starts with the batches that come after it.
                     if number <= (transaction.offset(stream) or {"batch": -1})["batch"]:
                         continue
-                    entries = list_files(f"{folder}/*.parquet")
                     self.rows += land_files(home, transaction, source, stream, entries, "parquet", remember=False)
                     transaction.set_offset(stream, {"batch": number})
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _text(value: Any) -> str:

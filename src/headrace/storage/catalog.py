@@ -224,6 +224,11 @@ class Snapshot:
         return self._refreshes.get(item.id)
 
 
+def sqlite_url(folder: str) -> str:
+    """The catalog that lies in a home itself; any characters in the folder's name are only characters."""
+    return sa.URL.create("sqlite", database=f"{folder}/catalog.db").render_as_string(hide_password=False)
+
+
 def _open(url: str) -> Engine:
     if not url.startswith("sqlite"):
         return sa.create_engine(url, pool_pre_ping=True)

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from headrace.errors import StorageError
 from headrace.storage import faults
 
 _ROWS_A_GROUP = 1 << 18
+_STAGE = "__incoming"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,23 @@ class Files:
     @property
     def local(self) -> bool:
         return isinstance(self._fs, fs.LocalFileSystem)
+
+    @property
+    def folder(self) -> str:
+        """The home as its own file system names it."""
+        return str(self._root)
+
+    @contextlib.contextmanager
+    def stage(self) -> Iterator[str]:
+        """A folder for files on their way in, for Spark to write to. A crash leaves it to the next writer."""
+        try:
+            yield f"{self.home}/{_STAGE}/{uuid.uuid4().hex}"
+        finally:
+            self.delete_staged()
+
+    def delete_staged(self) -> None:
+        if self._fs.get_file_info(f"{self._root}/{_STAGE}").type == fs.FileType.Directory:
+            self._fs.delete_dir(f"{self._root}/{_STAGE}")
 
     def spark_path(self, path: str) -> str:
         """The path of a file as Spark wants it."""

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from headrace.errors import StorageError
 from headrace.storage import faults, schema
@@ -22,6 +23,7 @@ from headrace.storage.transactions import NewPart, Transaction
 
 #: Files up to this size are worth merging, into files of about this many rows.
 SMALL_FILE = 16 << 20
+REFRESHES_KEPT = 10_000
 ROWS_A_FILE = 4_000_000
 
 
@@ -72,12 +74,21 @@ def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) 
             return 0
         dead = connection.execute(sa.select(parts.c.id, parts.c.files).where(parts.c.removed_in <= edge + 1)).all()
         connection.execute(sa.delete(snapshots).where(snapshots.c.id <= edge))
+        _drop_old_refreshes(connection)
         connection.execute(sa.delete(parts).where(parts.c.removed_in <= edge + 1))
         faults.reach("inside dropping snapshots")
     faults.reach("after dropping snapshots")
     # Files go after the commit: a crash in between leaves orphans, never a named file that is missing.
     files.delete([path for row in dead for path in load(row.files)])
     return len(dead)
+
+
+def _drop_old_refreshes(connection: Connection) -> None:
+    """Keep the newest refresh records, and each view's last one whatever its age."""
+    table = schema.refreshes
+    newest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
+    last = sa.select(sa.func.max(table.c.id)).group_by(table.c.object_id)
+    connection.execute(sa.delete(table).where(table.c.id <= newest - REFRESHES_KEPT, table.c.id.not_in(last)))
 
 
 def forget(transaction: Transaction, item: Object, before: int | None) -> None:

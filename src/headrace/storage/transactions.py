@@ -56,6 +56,7 @@ class Transaction:
         self._altered: list[Object] = []
         self._ended: list[int] = []
         self._added: list[NewPart] = []
+        self._written: list[NewPart] = []
         self._removed: list[int] = []
         self._progress: dict[int, Progress] = {}
         self._offsets: dict[int, Any] = {}
@@ -104,6 +105,7 @@ class Transaction:
     def add_part(self, part: NewPart) -> None:
         if part.files:
             self._added.append(part)
+            self._written.append(part)
 
     def remove_parts(self, parts: Iterable[Part]) -> None:
         self._removed.extend(part.id for part in parts)
@@ -158,6 +160,10 @@ class Transaction:
         """A view could not be refreshed and is left as it was. Its next refresh takes the note away."""
         if self.base.failure(item) != message:
             self._failures[item.id] = message
+
+    def abandon(self) -> None:
+        """Delete what was written in vain. Files that were being written are left to the next writer."""
+        self.files.delete([written.path for part in self._written for written in part.files])
 
     def mark(self) -> tuple[int, int, int]:
         """Where the transaction stands, for `reset`."""
