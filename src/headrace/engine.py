@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,6 +46,7 @@ LACKS: Mapping[str, frozenset[str]] = {
     "sail": frozenset({"structured_streaming", "job_counts", "overflow_errors"}),
 }
 
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 _lock = threading.Lock()
 _sail_server: Any = None
 
@@ -157,6 +160,8 @@ def open_engine(spec: str = "spark", spark: Any = None) -> Engine:
 
     A session given as `spark` is used as it is.
     """
+    # PySpark logs every failed query with its whole Java stack; we raise it as one readable error.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     if spark is not None:
         connect = type(spark).__module__.startswith("pyspark.sql.connect")
         kind = ("sail" if spec == "sail" else "connect") if connect else "spark"
@@ -195,7 +200,7 @@ def _embedded() -> Any:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Listing a log's files must not start a job of its own.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOGGING}",
     }
     builder = SparkSession.builder.master("local[*]").appName("headrace")
     for name, value in settings.items():

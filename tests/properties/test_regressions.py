@@ -91,6 +91,19 @@ def test_a_view_over_an_empty_stream_with_slack_is_born_at_the_epoch(session: Se
     assert changes(session, "v") == [("+", 0, 0.0)]
 
 
+@pytest.mark.parametrize("policy", ["", " REFRESH EVERY 4"])
+def test_a_view_made_anew_from_its_birth_keeps_what_it_was_born_with(session: Session, policy: str) -> None:
+    """A row from before its birth took the birth's own rows back, and no input has that time to make them again."""
+    session.sql(STREAM)
+    session.sql(f"CREATE STREAMED VIEW v AS SELECT count(*) AS n FROM s WHERE k > 1{policy}")
+    session.feed("s", [(1, -5)])
+    session.refresh("v")
+    assert changes(session, "v") == [("+", 0, 0.0)]
+    session.feed("s", [(2, 9)])
+    session.refresh("v")
+    assert changes(session, "v") == [("+", 0, 0.0)] + ([] if policy else [("u", 1, 9.0)])
+
+
 def test_a_view_catches_up_with_a_stream_that_forgets(session: Session) -> None:
     """The refresh failed: it passes through times whose rows are forgotten at its end."""
     session.sql("CREATE STREAM s (k INT, at BIGINT) KEY NULL ORDER BY at RETAIN 10")

@@ -106,28 +106,18 @@ def _view(home: Home, _listeners: Listeners, statement: CreateView | CreateStrea
     return _made(statement, f"Created {view.kind} {view.name}: {counted(made.rows_out, 'row')}, by {made.strategy}.")
 
 
-def _insert(home: Home, _listeners: Listeners, statement: Insert) -> Info:
-    with home.transaction(f"insert into {statement.table}") as transaction:
-        count = insert(home, transaction, statement)
-    return _made(statement, f"Inserted {counted(count, 'row')} into {statement.table}.")
+def _change(
+    run: Callable[[Home, Transaction, Any], int], verb: str, preposition: str
+) -> Callable[[Home, Listeners, Any], Info]:
+    """INSERT, UPDATE, DELETE or MERGE: a transaction around `run`, and how many rows it was."""
 
+    def change(home: Home, _listeners: Listeners, statement: Insert | Update | Delete | Merge) -> Info:
+        name = statement.target if isinstance(statement, Merge) else statement.table
+        with home.transaction(f"{statement.name_of_statement} {name}") as transaction:
+            count = run(home, transaction, statement)
+        return _made(statement, f"{verb} {counted(count, 'row')} {preposition} {name}.")
 
-def _update(home: Home, _listeners: Listeners, statement: Update) -> Info:
-    with home.transaction(f"update {statement.table}") as transaction:
-        count = update(home, transaction, statement)
-    return _made(statement, f"Updated {counted(count, 'row')} of {statement.table}.")
-
-
-def _delete(home: Home, _listeners: Listeners, statement: Delete) -> Info:
-    with home.transaction(f"delete from {statement.table}") as transaction:
-        count = delete(home, transaction, statement)
-    return _made(statement, f"Deleted {counted(count, 'row')} from {statement.table}.")
-
-
-def _merge(home: Home, _listeners: Listeners, statement: Merge) -> Info:
-    with home.transaction(f"merge into {statement.target}") as transaction:
-        count = merge(home, transaction, statement)
-    return _made(statement, f"Merged {counted(count, 'row')} into {statement.target}.")
+    return change
 
 
 def _refresh(home: Home, listeners: Listeners, statement: Refresh) -> Info:
@@ -184,10 +174,10 @@ _RUN: dict[type[Statement], Callable[[Home, Listeners, Any], Any]] = {
     CreateStream: _stream,
     CreateTable: _table,
     CreateView: _view,
-    Insert: _insert,
-    Update: _update,
-    Delete: _delete,
-    Merge: _merge,
+    Insert: _change(insert, "Inserted", "into"),
+    Update: _change(update, "Updated", "of"),
+    Delete: _change(delete, "Deleted", "from"),
+    Merge: _change(merge, "Merged", "into"),
     Refresh: _refresh,
     AdvanceClock: _advance,
     Alter: _alter,

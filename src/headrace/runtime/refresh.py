@@ -152,7 +152,7 @@ def refresh_view(
         if view.log == "state":
             rows = _replace_state(home, transaction, relations, view, query, point)
         else:
-            rows = _extend_log(transaction, relations, view, query, inputs, start, point, last)
+            rows = _extend_log(transaction, relations, view, query, inputs, start, point)
     record = RefreshRecord(
         object_id=view.id,
         read_snapshot=transaction.version,
@@ -209,7 +209,6 @@ def _extend_log(
     inputs: list[Object],
     start: int | None,
     point: int | None,
-    last: RefreshRecord | None,
 ) -> int:
     """Add the changes since the last refresh to a view's log, or make it anew from where late rows fell."""
     parts = transaction.base.parts(view)
@@ -220,7 +219,7 @@ def _extend_log(
         previous = relations.logs.relation(view, kept, None) if kept else None
     points = points_between(relations, inputs, start, point, view.option("every"))
     born = birth(view)
-    if last is None and born is not None and born not in points:
+    if born is not None and born == start and born not in points:
         points = [born, *points]
     changes = changes_at(relations, view, query, points, previous)
     return write_table(transaction, view, changes, inserts_only=_inserts_only(changes))
