@@ -177,12 +177,12 @@ def _change(draw: st.DrawFn, kind: str, table: str) -> str:
 
 @st.composite
 def views(
-    draw: st.DrawFn, left_out: frozenset[str] = frozenset(), policies: tuple[str, ...] = POLICIES
+    draw: st.DrawFn, left_out: frozenset[str], policies: tuple[str, ...], depths: tuple[int, ...]
 ) -> tuple[View, ...]:
-    """One to three views, each over the one before it."""
+    """Views, each over the one before it."""
     name = draw(st.sampled_from(sorted(set(BASE_QUERIES) - left_out)))
     found = [View("v1", BASE_QUERIES[name], draw(OUTPUTS), draw(st.sampled_from(policies)))]
-    for depth in range(2, 2 + draw(st.sampled_from([0, 0, 1, 2]))):
+    for depth in range(2, 1 + draw(st.sampled_from(depths))):
         upper = UPPER_QUERIES[draw(st.sampled_from(sorted(UPPER_QUERIES)))]
         found.append(View(f"v{depth}", upper, draw(OUTPUTS), draw(st.sampled_from(policies)), over=f"v{depth - 1}"))
     return tuple(found)
@@ -193,8 +193,12 @@ OUTPUTS = st.sampled_from(["STREAMED", "COMPLETE", ""])
 
 @st.composite
 def scenarios(
-    draw: st.DrawFn, left_out: frozenset[str] = frozenset(), policies: tuple[str, ...] = POLICIES
+    draw: st.DrawFn,
+    left_out: frozenset[str] = frozenset(),
+    policies: tuple[str, ...] = ("",),
+    depths: tuple[int, ...] = (1, 1, 2, 3),
 ) -> Scenario:
+    """A stream with random key, slack and policy for late rows, one to three views, changes, and their batching."""
     key = draw(st.sampled_from(["KEY NULL", "KEY (k)", "KEY (k, g)"]))
     slack = draw(st.sampled_from(["", "", " SLACK 3"]))
     late = draw(st.sampled_from([" LATE MERGE", " LATE MERGE", "", " LATE DROP"]))
@@ -202,7 +206,7 @@ def scenarios(
     numbers = st.frozensets(st.integers(0, len(happens)), max_size=len(happens) + 1)
     return Scenario(
         f"CREATE STREAM s (k INT, g STRING, v BIGINT, at BIGINT) {key} ORDER BY at{slack}{late}",
-        draw(views(left_out, policies)),
+        draw(views(left_out, policies, depths)),
         draw(st.sampled_from([0, 0, len(happens) // 2])),
         happens,
         draw(numbers),

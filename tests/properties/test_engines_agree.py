@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.engine import Engine
 from tests.properties.harness import bag, changes, fresh, hold
-from tests.properties.scenarios import Scenario, scenarios
+from tests.properties.scenarios import POLICIES, Scenario, scenarios
 from tests.properties.test_views import GAPS, play
 
 
@@ -30,4 +30,4 @@ def test_two_engines_agree(spark_engine: Engine, sail_engine: Engine) -> None:
     def agree(engine: Engine, scenario: Scenario) -> None:
         assert outcome(engine, scenario) == outcome(sail_engine, scenario)
 
-    hold(agree, spark_engine, scenarios(GAPS["sail"]), 50)
+    hold(agree, spark_engine, scenarios(GAPS["sail"], POLICIES), 50)

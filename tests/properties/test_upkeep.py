@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from headrace.engine import Engine
-from tests.properties.harness import bag, changes, fresh, hold
-from tests.properties.scenarios import Scenario, scenarios
+from headrace.session import Session
+from tests.properties.harness import SECOND, Bag, bag, changes, fresh, hold
+from tests.properties.scenarios import POLICIES, Scenario, scenarios
 from tests.properties.test_views import play
 
 LONG = " PARTITION LENGTH 3 RETAIN 1000"
@@ -26,26 +27,23 @@ def upkeep_changes_nothing(engine: Engine, scenario: Scenario) -> None:
         views=tuple(replace(view, policy=view.policy + LONG) for view in scenario.views),
     )
     plain = replace(scenario, home="")
+    names = [*NAMES, *(view.name for view in scenario.views)]
     found = []
     for played in (plain, tidy):
         with fresh(engine) as home:
             play(home, played)
-            names = [*NAMES, *(view.name for view in scenario.views)]
-            found.append(
-                {
-                    name: (
-                        bag(home.session.table(name)),
-                        bag(home.session.table(name, as_of=6)),
-                        Counter(changes(home.session, name)),
-                    )
-                    for name in names
-                }
-            )
+            found.append({name: _told(home.session, name) for name in names})
     assert found[0] == found[1]
 
 
+def _told(session: Session, name: str) -> tuple[Bag, Bag, Bag]:
+    born = session._home.snapshot().find(name).option("born") or 0
+    past = bag(session.table(name, as_of=max(6.0, born / SECOND)))
+    return bag(session.table(name)), past, Counter(changes(session, name))
+
+
 def test_upkeep_changes_nothing(engine: Engine) -> None:
-    hold(upkeep_changes_nothing, engine, scenarios(policies=("",)), 20)
+    hold(upkeep_changes_nothing, engine, scenarios(policies=POLICIES), 20)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from headrace.engine import Engine
 from headrace.session import Session
 from tests.properties.harness import SECOND, Bag, Fresh, Row, bag, changes, fresh, hold, integrate
-from tests.properties.scenarios import Scenario, Step, View, scenarios
+from tests.properties.scenarios import POLICIES, Scenario, Step, View, scenarios
 
 
 def declare(home: Fresh, scenario: Scenario) -> None:
@@ -84,8 +84,8 @@ GAPS: dict[str, frozenset[str]] = {"spark": frozenset(), "sail": frozenset()}
 
 
 def test_a_view_equals_its_query_at_every_point_in_every_batching(engine: Engine) -> None:
-    hold(a_view_equals_its_query, engine, scenarios(GAPS[engine.kind], ("",)), 60)
+    hold(a_view_equals_its_query, engine, scenarios(GAPS[engine.kind]), 40)
 
 
-def test_a_view_with_a_refresh_policy_equals_its_query(engine: Engine) -> None:
-    hold(a_view_equals_its_query, engine, scenarios(GAPS[engine.kind]), 60)
+def test_views_over_views_with_refresh_policies_equal_their_queries(engine: Engine) -> None:
+    hold(a_view_equals_its_query, engine, scenarios(GAPS[engine.kind], POLICIES, (1, 2, 2, 3)), 30)

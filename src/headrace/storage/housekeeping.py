@@ -84,11 +84,21 @@ def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) 
 
 
 def _drop_old_refreshes(connection: Connection) -> None:
-    """Keep the newest refresh records, and each view's last one whatever its age."""
-    table = schema.refreshes
+    """Keep the newest refresh records, each view's last one, and all since the view that lags most was refreshed.
+
+    A view learns from its inputs' records what has changed since it read them.
+    """
+    table, objects = schema.refreshes, schema.objects
     newest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
     last = sa.select(sa.func.max(table.c.id)).group_by(table.c.object_id)
-    connection.execute(sa.delete(table).where(table.c.id <= newest - REFRESHES_KEPT, table.c.id.not_in(last)))
+    live = sa.select(objects.c.id).where(objects.c.ended_in.is_(None))
+    lagging = sa.select(sa.func.min(table.c.snapshot_id)).where(table.c.id.in_(last), table.c.object_id.in_(live))
+    least = connection.execute(lagging).scalar() or 0
+    connection.execute(
+        sa.delete(table).where(
+            table.c.id <= newest - REFRESHES_KEPT, table.c.id.not_in(last), table.c.snapshot_id <= least
+        )
+    )
 
 
 def forget(transaction: Transaction, item: Object, before: int | None) -> None:
