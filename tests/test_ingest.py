@@ -65,6 +65,29 @@ def test_files_by_the_engines_tasks(session: Session, tmp_path: Path, monkeypatc
     assert len(session.sql("SHOW PARTS FROM s").rows) == 3
 
 
+def test_rows_of_one_time_in_several_files_keep_their_order(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last file wins, whether the driver or the engine's tasks land them."""
+    for number in range(4):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "v": [number], "ts": [5]}), path)
+        os.utime(path, (number, number))
+    session.sql(f"REGISTER SOURCE f (id INT, v BIGINT, ts BIGINT) FROM FILES '{tmp_path}/*.parquet' FORMAT parquet")
+    for name, large in (("by_driver", 1 << 30), ("by_tasks", 0)):
+        monkeypatch.setattr(landing_files, "LARGE", large)
+        session.sql(f"CREATE STREAM {name} OVER f KEY (id) ORDER BY ts")
+        session.refresh()
+        assert rows(session.sql(f"SELECT v FROM {name}")) == [(3,)]
+
+
+def test_a_data_frame_arrives_as_one_unit(session: Session) -> None:
+    session.sql("CREATE STREAM s (id BIGINT, ts BIGINT) ORDER BY ts")
+    frame = session.spark.sql("SELECT id, 100 - id AS ts FROM range(100)").repartition(4)
+    assert session.feed("s", frame) == 100
+    assert rows(session.sql("SELECT count(*) FROM s__late")) == [(0,)]
+
+
 def test_batches_end_at_max_rows_per_batch(session: Session, tmp_path: Path) -> None:
     for number in range(4):
         write_parquet(tmp_path / f"{number}.parquet", number * 10, 10)

@@ -149,10 +149,14 @@ class Engine:
             raise EngineError(*_translate(error)) from error
 
     def close(self) -> None:
-        """Let go of a session we opened to a remote server; the embedded engines live as long as the process."""
-        if self.owned and self.kind == "connect":
-            with contextlib.suppress(Exception):
+        """Let go of a session we opened to a server; the embedded Spark lives as long as the process."""
+        if not self.owned:
+            return
+        with contextlib.suppress(Exception):
+            if self.kind == "connect":
                 self.spark.stop()
+            # Otherwise the client would speak to its server once more when the process ends, and wait for an answer.
+            self.spark.client.close()
 
 
 def open_engine(spec: str = "spark", spark: Any = None) -> Engine:
@@ -169,7 +173,7 @@ def open_engine(spec: str = "spark", spark: Any = None) -> Engine:
     if spec == "spark":
         return Engine("spark", _embedded())
     if spec == "sail":
-        return Engine("sail", _sail())
+        return Engine("sail", _sail(), owned=True)
     if spec.startswith("sc://"):
         return Engine("connect", _remote(spec), owned=True)
     raise DefinitionError(
@@ -230,7 +234,8 @@ def _sail() -> Any:
             _sail_server.start(background=True)
         _host, port = _sail_server.listening_address
     session = _remote(f"sc://127.0.0.1:{port}")
-    session.conf.set("spark.sql.session.timeZone", "UTC")
+    # The server is in this process and takes Ctrl-C too: once it is gone, asking it again is in vain.
+    session.client.set_retry_policies([])
     return session
 
 
@@ -242,7 +247,7 @@ def _remote(address: str) -> Any:
         place = urlsplit(address)
         socket.create_connection((place.hostname or "", place.port or 15002), timeout=10).close()
         session = ConnectSession.builder.remote(address).create()
-        session.version  # noqa: B018 -- the first call is what connects
+        session.conf.set("spark.sql.session.timeZone", "UTC")  # the first call is what connects
         return session
     except Exception as error:  # grpc and PySpark raise several unrelated classes here
         raise EngineError(

@@ -44,7 +44,7 @@ def _row(item: ObjectStatus) -> list[Any]:
         _seconds(item.refresh_seconds),
         item.strategy,
         item.rejected or None,
-        item.late + item.dropped or None,
+        item.late or None,
         item.error,
     ]
 

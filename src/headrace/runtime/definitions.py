@@ -108,9 +108,9 @@ def create_stream(transaction: Transaction, statement: CreateStream) -> tuple[Ob
         ),
         [] if source is None else [source],
     )
-    if options.get("late", "divert") == "divert":
-        side = Object(0, stream.name + LATE_SUFFIX, "stream", "append", "", columns, None, time_kind, system=True)
-        transaction.create(replace(side, options={"exposes_ts": bool(options.get("exposes_ts"))}), [stream])
+    # Whatever the policy is now: it may be altered.
+    side = Object(0, stream.name + LATE_SUFFIX, "stream", "append", "", columns, None, time_kind, system=True)
+    transaction.create(replace(side, options={"exposes_ts": bool(options.get("exposes_ts"))}), [stream])
     return stream, source
 
 
@@ -222,6 +222,12 @@ def alter(transaction: Transaction, statement: Alter) -> Object:
     if kind not in ("source", "stream", "table", "view"):
         raise NotYetMaintained(f"ALTER {statement.kind}")
     item = transaction.base.find(statement.name or "", kind)
+    if "op" in statement.settings:
+        raise DefinitionError(
+            "FIXED_OPTION",
+            f"The operation column of {item.name} was settled when it was created.",
+            hint=f"DROP {statement.kind} {quote_name(item.name)} and create it anew.",
+        )
     changed = replace(item, options={**item.options, **checked(kind, statement.settings, item.name)})
     transaction.alter(changed)
     return changed

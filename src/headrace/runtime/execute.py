@@ -35,7 +35,7 @@ from headrace.runtime.ingest import Listeners, listener_of
 from headrace.runtime.merge import merge
 from headrace.runtime.mutations import delete, insert, put, update
 from headrace.runtime.refreshing import advance, refresh
-from headrace.runtime.views import create_view, result_fields
+from headrace.runtime.views import create_view, named_fields, result_fields
 from headrace.storage.records import Object
 from headrace.storage.transactions import Transaction
 
@@ -93,8 +93,10 @@ def _table(home: Home, _listeners: Listeners, statement: CreateTable) -> Info:
 
 def _table_of_query(home: Home, transaction: Transaction, statement: CreateTable) -> Object:
     frame = home.engine.checked(home.relations(transaction).evaluate(statement.query))  # type: ignore[arg-type]
-    table = create_table(transaction, statement, result_fields(frame))
-    put(home, transaction, table, home.engine.arrow(frame), None, together=True)
+    fields = named_fields(statement.name, [column.name for column in statement.columns], result_fields(frame))
+    table = create_table(transaction, statement, fields)
+    rows = home.engine.arrow(frame).rename_columns([field.name for field in fields])
+    put(home, transaction, table, rows, None, together=True)
     return table
 
 
@@ -136,8 +138,8 @@ def _advance(home: Home, _listeners: Listeners, statement: AdvanceClock) -> Info
 def _alter(home: Home, _listeners: Listeners, statement: Alter) -> Info:
     with home.transaction(statement.sql()) as transaction:
         if statement.kind in ("HOME", "CLOCK"):
-            clock = statement.kind == "CLOCK"
-            home.set_options(transaction, {"clock" if clock else k: v for k, v in statement.settings.items()})
+            renamed = {"mode": "clock"} if statement.kind == "CLOCK" else {}
+            home.set_options(transaction, {renamed.get(k, k): v for k, v in statement.settings.items()})
             return _made(statement, f"Set {', '.join(statement.settings)} of the home.")
         item = alter(transaction, statement)
     return _made(statement, f"Set {', '.join(statement.settings)} of {item.name}.")

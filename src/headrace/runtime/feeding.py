@@ -70,5 +70,6 @@ def _feed_frame(home: Home, transaction: Transaction, target: Object, frame: Any
             home.engine.write(frame.selectExpr(*wanted), folder)
         entries = list_files(f"{folder}/*.parquet")
         return max(
-            land_files(home, transaction, source, stream, entries, "parquet", remember=False) for stream in streams
+            land_files(home, transaction, source, stream, entries, "parquet", remember=False, together=True)
+            for stream in streams
         )

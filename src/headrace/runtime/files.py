@@ -84,16 +84,23 @@ def land_files(
     format: str,
     *,
     remember: bool = True,
+    together: bool = False,
 ) -> int:
-    """Land the given files, in order; `remember` notes their names so that they are not taken again."""
+    """Land the given files, in order.
+
+    `remember` notes their names so that they are not taken again; `together` says that they are one unit of arrival.
+    """
     jobs = [_job(home, transaction, source, stream, entry, format, number) for number, entry in enumerate(entries)]
     if len(jobs) > 1 and sum(entry.size for entry in entries) > LARGE:
         reports: list[Report | None] = list(_land_on_engine(home, jobs))
     else:
         reports = [None for _ in jobs]
     total = 0
+    first = before(transaction, stream, home.clock_mode)
     for entry, job, report in zip(entries, jobs, reports, strict=True):
         known = before(transaction, stream, home.clock_mode)
+        if together:
+            known = replace(known, newest=first.newest)
         if report is None or _has_late(stream, report, known):
             if report is not None and report.written is not None:
                 transaction.files.delete([report.written.path])

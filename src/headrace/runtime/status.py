@@ -89,6 +89,8 @@ def _status(snapshot: Snapshot, item: Object, listeners: Listeners | None) -> Ob
 
 def show(home: Home, listeners: Listeners, statement: Show) -> Info:
     """Answer a SHOW."""
+    if statement.what not in _SHOWN:
+        raise NotYetMaintained(f"SHOW {statement.what}", place=statement.place)
     columns, rows = _SHOWN[statement.what](home, listeners, statement.target)
     return Info(f"SHOW {statement.what}", counted(len(rows), "row"), columns, rows)
 

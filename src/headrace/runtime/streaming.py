@@ -83,7 +83,9 @@ class _Lander:
                     # A stream that joined later starts with the batches that come after it.
                     if number <= (transaction.offset(stream) or {"batch": -1})["batch"]:
                         continue
-                    self.rows += land_files(home, transaction, source, stream, entries, "parquet", remember=False)
+                    self.rows += land_files(
+                        home, transaction, source, stream, entries, "parquet", remember=False, together=True
+                    )
                     transaction.set_offset(stream, {"batch": number})
 
 

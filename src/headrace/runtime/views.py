@@ -67,12 +67,31 @@ def _options(statement: CreateView | CreateStream) -> dict[str, Any]:
     if statement.retain is not None:
         options["retain"] = statement.retain
     if isinstance(statement, CreateStream):
+        _check_derived(statement)
         return {**options, "derived": True}
     if statement.sync_by is not None:
         raise NotYetMaintained("SYNC BY", place=statement.place)
     if options.get("strategy") == "incremental":
         raise NotYetMaintained("WITH (strategy = 'incremental')", place=statement.place)
     return {**options, **_policy(statement.refresh), "output": statement.output or statement.query.output}
+
+
+def _check_derived(statement: CreateStream) -> None:
+    """What a stream takes from its query it cannot be told."""
+    given = {
+        "KEY": statement.key,
+        "ORDER BY": statement.order_by,
+        "SLACK": statement.slack,
+        "LATE": statement.late,
+        "SOURCE": statement.source,
+    }
+    for clause, value in given.items():
+        if value is not None:
+            raise DefinitionError(
+                "MISPLACED_CLAUSE",
+                f"{statement.name} follows from its query, so {clause} has no meaning for it.",
+                hint=f"Leave {clause} out; declare it on the stream the query reads.",
+            )
 
 
 def _policy(policy: RefreshPolicy | None) -> dict[str, Any]:
@@ -157,22 +176,26 @@ def _type(item: Any) -> str:
 
 def _columns(statement: CreateView | CreateStream, found: tuple[Field, ...]) -> tuple[Field, ...]:
     """The view's columns: the query's, under the names the statement gives them."""
-    given: Sequence[str] | None = None
-    if statement.columns is not None:
-        given = [column if isinstance(column, str) else column.name for column in statement.columns]
+    given = [column if isinstance(column, str) else column.name for column in statement.columns or ()]
+    return named_fields(statement.name, given, found)
+
+
+def named_fields(name: str, given: Sequence[str], found: tuple[Field, ...]) -> tuple[Field, ...]:
+    """A query's columns under the names given for them, if any; each name once and not one of ours."""
+    if given:
         if len(given) != len(found):
             raise DefinitionError(
                 "WRONG_COLUMN_COUNT",
-                f"{statement.name} names {len(given)} columns and its query has {len(found)}.",
+                f"{name} names {len(given)} columns and its query has {len(found)}.",
                 hint=f"The query's are: {', '.join(field.name for field in found)}.",
             )
-        found = tuple(replace(field, name=name) for field, name in zip(found, given, strict=True))
+        found = tuple(replace(field, name=new) for field, new in zip(found, given, strict=True))
     seen: set[str] = set()
     for field in found:
         if field.name.lower() in seen:
             raise DefinitionError(
                 "DUPLICATE_COLUMN",
-                f"{statement.name} would have two columns called {field.name}.",
+                f"{name} would have two columns called {field.name}.",
                 hint=f"Name them apart: SELECT a.{field.name}, b.{field.name} AS other_{field.name}.",
             )
         if field.name.startswith("__"):

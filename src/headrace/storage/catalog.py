@@ -180,8 +180,8 @@ class Snapshot:
         """The object called `name`, or an error that names what was probably meant."""
         item = self.get(name)
         if item is None:
-            close = difflib.get_close_matches(name.lower(), list(self._by_name), n=3)
-            known = [self._by_name[other].name for other in close] or [o.name for o in self.objects() if not o.system]
+            own = {key: item.name for key, item in self._by_name.items() if not item.system}
+            known = [own[key] for key in difflib.get_close_matches(name.lower(), own, n=3)] or list(own.values())
             raise DefinitionError(
                 "UNKNOWN_OBJECT",
                 f"There is no {' or '.join(kinds) or 'object'} called {name}.",

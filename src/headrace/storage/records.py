@@ -24,7 +24,7 @@ class Field:
 class Object:
     """A source, stream, table or view.
 
-    `log` says what its rows in storage mean (see `maintenance.relations`): ``append``, ``upsert``, ``signed`` or
+    `log` says what its rows in storage mean (see `maintenance.logs`): ``append``, ``upsert``, ``signed`` or
     ``state``; ``none`` for a source. `time_kind` is ``external``, ``internal`` or ``latent`` for streams.
     """
 

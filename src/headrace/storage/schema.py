@@ -2,7 +2,7 @@
 
 Names are plural, times end in `_at` and are microseconds since the epoch. `*_in` columns name the snapshot in which a
 thing appeared or ended, so that one integer selects a consistent state of everything.
-A released version of this schema is never edited: `FORMAT` grows and `upgrades.py` brings old homes along.
+A released version of this schema is never edited: `FORMAT` grows, and the new version brings old homes along.
 """
 
 from __future__ import annotations
