@@ -145,8 +145,11 @@ class Engine:
 
         try:
             yield
-        except PySparkException as error:
-            raise EngineError(*_translate(error)) from error
+        except Exception as error:
+            # A broken connection shows as an error of grpc, which an embedded Spark need not have.
+            if isinstance(error, PySparkException) or type(error).__module__.startswith("grpc"):
+                raise EngineError(*_translate(error)) from error
+            raise
 
     def close(self) -> None:
         """Let go of a session we opened to a server; the embedded Spark lives as long as the process."""
@@ -285,6 +288,8 @@ def _driver_memory() -> int:
 
 def _translate(error: Any) -> tuple[str, str]:
     text = str(error).strip()
+    if "StatusCode.UNAVAILABLE" in text:
+        return "ENGINE_GONE", "The engine's server does not answer any more."
     # Spark appends the logical plan and a Java stack; the first paragraph is what helps.
     first = re.split(r"\n\s*(?:;|\n|'?[A-Z][A-Za-z]+ |JVM stacktrace|== SQL)", text)[0].strip()
     condition = None

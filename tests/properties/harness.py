@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from headrace.engine import Engine
@@ -22,6 +22,8 @@ from headrace.session import connect as connect_home
 SCALE = int(os.environ.get("HEADRACE_EXAMPLES", "100")) / 100
 #: A statement on Sail takes a tenth of the time.
 SPARK_SHARE = 10
+#: A case takes seconds, so making a failing one smaller takes minutes: it is done when asked for.
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate] + ([Phase.shrink] if os.environ.get("HEADRACE_SHRINK") else [])
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = 1_000_000
 
@@ -46,7 +48,7 @@ def hold(
     test = given(case=cases)(check)
     for case in known:
         test = example(case=case)(test)
-    settings(max_examples=max(1, round(wanted * SCALE)))(test)()
+    settings(max_examples=max(1, round(wanted * SCALE)), phases=PHASES)(test)()
 
 
 class Fresh:

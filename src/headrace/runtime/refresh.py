@@ -87,7 +87,8 @@ def refresh_due(
             if failed is None:
                 raise _naming(view, error) from error
             transaction.reset(mark)
-            transaction.note_failure(view, error.message)
+            if error.condition != "ENGINE_GONE":  # that is no fault of the view
+                transaction.note_failure(view, error.message)
             failed(view, error)
             stale.add(view.id)
     return done
