@@ -60,7 +60,7 @@ def check_over_time(session: Session, scenario: Scenario, view: View, tuples: li
             continue
         seen = time if point is None else min(time, point)
         if view.every is not None:
-            seen = seen // view.every * view.every
+            seen = max(seen // view.every * view.every, -1.0 if born is None else born / SECOND)
         wanted = bag(session.sql(view.text(max(seen, 0.0))))
         assert bag(session.table(view.name, as_of=time)) == wanted, f"{view.name} AS OF {time}"
         assert integrate(tuples, time, key) == wanted, f"CHANGES({view.name}) up to {time}: {tuples}"

@@ -1,8 +1,9 @@
 """The points of time at which a view may change: every time at which something it reads changed.
 
 A view that is refreshed EVERY d has its points on the grid of multiples of d instead; what happened between two of them
-is released at the later one. A view that keeps only its state has no log of times: they are its own points, worked out
-from what it reads, up to where its last refresh left it.
+is released at the later one. The first point of every view is its birth, at which all it then has is released. A view
+that keeps only its state has no log of times: they are its own points, worked out from what it reads, up to where its
+last refresh left it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def reaches(relations: Relations, inputs: Iterable[Object]) -> dict[int, int]:
     """How far each input can be read now: its horizon, or the newest time it has, or where its last refresh left it."""
     found = {}
     for item in inputs:
-        reached = _left_at(relations, item) if item.log == "state" else _logged_until(relations, item)
+        # A view is known up to where it was refreshed, whether or not it changed there.
+        reached = _left_at(relations, item) if item.maintained else _logged_until(relations, item)
         if reached is not None:
             found[item.id] = reached
     return found
@@ -42,15 +44,9 @@ def _logged_until(relations: Relations, item: Object) -> int | None:
     return None if newest is None else least(newest, relations.reach(item, parts))
 
 
-def birth(view: Object) -> int | None:
-    """The first point of a view's life, at which all it then has is released; on the grid if it has one."""
-    born, every = view.option("born"), view.option("every")
-    return born if born is None or every is None else born // every * every
-
-
 def points_of(relations: Relations, view: Object, start: int | None, end: int | None) -> list[int]:
     """A view's points from `start` (inclusive) up to `end`, its birth among them, in order."""
-    born = birth(view)
+    born = view.option("born")
     first = born if start is None else start if born is None else max(start, born)
     points = points_between(relations, relations.source.needs(view), first, end, view.option("every"))
     if born is not None and born == first and born not in points and (end is None or born <= end):
@@ -77,8 +73,7 @@ def points_between(
 def _times_of(relations: Relations, item: Object, start: int | None, end: int | None) -> np.ndarray:
     """The times at which an input may have changed."""
     if item.log == "state":
-        left_at = _left_at(relations, item)
-        found = [] if left_at is None else points_of(relations, item, start, least(end, left_at))
+        found = points_of(relations, item, start, least(end, _left_at(relations, item)))
         return np.array(found, dtype=np.int64)
     parts = relations.source.parts(item)
     return times_between(relations.logs, parts, start, least(end, relations.reach(item, parts)))

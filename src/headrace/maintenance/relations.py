@@ -61,9 +61,8 @@ class Relations:
                 raise DefinitionError(*_no_times(item, extra))
             refresh = self.source.last_refresh(item)
             if time is not None and refresh is not None and refresh.point is not None and time < refresh.point:
-                every = item.option("every")
-                point = time if every is None else time // every * every
-                return self.as_refreshed(refresh).evaluate(self.query_of(item), point).toDF(*item.names)
+                seen = self.as_refreshed(refresh)
+                return seen.evaluate(self.query_of(item), point_at(item, time)).toDF(*item.names)
             return self.logs.relation(item, parts, None)
         if PART_TIMESTAMP in extra and item.partition_length is None:
             raise DefinitionError(*_no_times(item, extra))
@@ -133,6 +132,15 @@ class Relations:
                 f"{forgotten / 1_000_000:g} s.",
                 hint=f"ALTER {item.kind.upper()} {item.name} SET (retain = ...) keeps more from now on.",
             )
+
+
+def point_at(view: Object, time: int) -> int:
+    """The time a view shows at `time`: the same, or with REFRESH EVERY the last one on the grid since its birth."""
+    every, born = view.option("every"), view.option("born")
+    if every is None:
+        return time
+    grid = int(time // every * every)
+    return int(born) if born is not None and grid < born <= time else grid
 
 
 def least(*times: int | None) -> int | None:

@@ -16,8 +16,8 @@ from headrace.errors import DefinitionError
 from headrace.language import Query, normalise_type
 from headrace.maintenance.differentiate import changes_at
 from headrace.maintenance.logs import ddl, log_fields, tags_of_signed_rows
-from headrace.maintenance.points import base_logs, birth, points_between, points_of
-from headrace.maintenance.relations import Relations, least
+from headrace.maintenance.points import base_logs, points_between, points_of
+from headrace.maintenance.relations import Relations, least, point_at
 from headrace.storage.records import Field, Object
 
 
@@ -52,11 +52,11 @@ def _worked_out(relations: Relations, view: Object, since: int | None, upto: int
         return _tags(relations, view, None)
     seen = relations.as_refreshed(refresh)
     query = relations.query_of(view)
-    born, every = birth(view), view.option("every")
+    born = view.option("born")
     points = points_of(seen, view, None if since is None else since + 1, least(upto, refresh.point))
     previous = None
     if since is not None and (born is None or since >= born):
-        previous = seen.evaluate(query, since if every is None else since // every * every)
+        previous = seen.evaluate(query, point_at(view, since))
     return _tags(relations, view, changes_at(seen, view, query, points, previous))
 
 

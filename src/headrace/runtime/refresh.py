@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from headrace.errors import EngineError
 from headrace.language import Query
 from headrace.maintenance.differentiate import changes_at
-from headrace.maintenance.points import birth, points_between, reaches, times_between
-from headrace.maintenance.relations import Relations
+from headrace.maintenance.points import points_between, reaches, times_between
+from headrace.maintenance.relations import Relations, point_at
 from headrace.runtime.home import Home, query_of
 from headrace.storage.catalog import Snapshot, now_micros
 from headrace.storage.records import Object, Part, RefreshRecord
@@ -178,11 +178,10 @@ def refresh_view(
 def _point(view: Object, transaction: Transaction, reached: dict[int, int]) -> int | None:
     """The time the view will be at: the newest its inputs can be read at, on the grid if it has one."""
     newest = max(reached.values(), default=None)
-    every = view.option("every")
-    if every is None:
+    if view.option("every") is None:
         return newest
     clock = transaction.clock if transaction.clock is not None else newest
-    return None if clock is None else clock // every * every
+    return None if clock is None else point_at(view, clock)
 
 
 def _replace_state(
@@ -219,7 +218,7 @@ def _extend_log(
         kept = transaction.parts(view)
         previous = relations.logs.relation(view, kept, None) if kept else None
     points = points_between(relations, inputs, start, point, view.option("every"))
-    born = birth(view)
+    born = view.option("born")
     if born is not None and born == start and born not in points:
         points = [born, *points]
     changes = changes_at(relations, view, query, points, previous)
@@ -243,12 +242,10 @@ def _start(
         earliest = [time for time in found if time is not None]
         if earliest:
             start = min(earliest) if last.point is None else min(*earliest, start)
-    every, born = view.option("every"), birth(view)
-    if every is not None and start is not None:
-        start = -(-start // every) * every
-    if born is None or start is None:
-        return born if start is None else start
-    return max(start, born)
+    every, born = view.option("every"), view.option("born")
+    if start is None or (born is not None and start <= born):
+        return None if born is None else int(born)
+    return start if every is None else -(-start // every) * every
 
 
 def _changed_from(
