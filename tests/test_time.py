@@ -156,7 +156,10 @@ def test_retain_forgets_whole_parts(session: Session) -> None:
     session.refresh()
     assert [row[0] for row in rows(session.table("s"))] == [2, 3, 4]
     assert rows(session.table("n")) == [(3,)]
-    assert min(row[0] for row in session.sql("SHOW PARTS FROM s").rows) == 1
+    session.feed("s", [(5, 60)])
+    session.refresh()
+    # The files go when no time that can be asked for sees their rows: 5 is past 60 - 2 * 20, 35 is not.
+    assert min(row[0] for row in session.sql("SHOW PARTS FROM s").rows) == 2
     with pytest.raises(HeadraceError) as raised:
         session.sql("SELECT * FROM s AS OF 5")
     assert raised.value.condition == "TIME_FORGOTTEN"
@@ -179,3 +182,24 @@ def test_roll_up_changes_nothing_a_reader_sees(connect: Connect) -> None:
     for name in ("s", "v"):
         assert tagged(session.changes(name)) == tagged(whole.changes(name))
         assert rows(session.table(name)) == rows(whole.table(name))
+
+
+def test_retain_on_tables_and_views_forgets_only_history(session: Session) -> None:
+    session.sql("CREATE TABLE t (k INT, v INT, PRIMARY KEY (k)) RETAIN 10 SECONDS")
+    session.sql("CREATE STREAM s (k INT, ts TIMESTAMP) ORDER BY ts LATE MERGE")
+    session.sql("CREATE STREAMED VIEW n AS SELECT k, count(*) AS n FROM s GROUP BY k RETAIN 10 SECONDS")
+    session.sql("INSERT INTO t VALUES (1, 1), (2, 2) AT 1")
+    for time in range(2, 60, 2):
+        session.sql(f"UPDATE t SET v = {time} WHERE k = 1 AT {time}")
+        session.feed("s", [(time % 3, time)])
+        session.refresh()
+    assert rows(session.table("t")) == [(1, 58), (2, 2)]
+    assert rows(session.table("n")) == rows(session.sql("SELECT k, count(*) AS n FROM s GROUP BY k"))
+    assert len(session.sql("SHOW PARTS FROM t").rows) < 20
+    with pytest.raises(HeadraceError) as raised:
+        session.sql("SELECT * FROM t AS OF 20")
+    assert raised.value.condition == "TIME_FORGOTTEN"
+    session.feed("s", [(7, 5)])
+    session.refresh()
+    assert rows(session.table("n")) == rows(session.sql("SELECT k, count(*) AS n FROM s GROUP BY k"))
+    assert rows(session.table("n", as_of=50)) == rows(session.sql("SELECT k, count(*) AS n FROM s AS OF 50 GROUP BY k"))

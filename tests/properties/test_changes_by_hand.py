@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from headrace.engine import Engine
@@ -264,5 +265,6 @@ def _run(session: Session, model: Model, change: Change, time: int) -> None:
         assert session._home.snapshot().id == before
 
 
+@pytest.mark.slow
 def test_statements_equal_the_model(engine: Engine) -> None:
-    hold(statements_equal_the_model, engine, HAND_CASES, 60)
+    hold(statements_equal_the_model, engine, HAND_CASES, 30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import strategies as st
 
 from headrace.engine import Engine
@@ -101,5 +102,6 @@ def the_clock_in_one_step_or_many(engine: Engine, case: ClockCase) -> None:
         assert {name: Counter(changes(home.session, name)) for name in many} == many
 
 
+@pytest.mark.slow
 def test_the_clock_in_one_step_or_many(engine: Engine) -> None:
-    hold(the_clock_in_one_step_or_many, engine, clock_cases(), 30)
+    hold(the_clock_in_one_step_or_many, engine, clock_cases(), 10)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from headrace.engine import Engine
 from tests.properties.harness import bag, changes, fresh, hold
 from tests.properties.scenarios import POLICIES, Scenario, scenarios
@@ -26,8 +28,9 @@ def outcome(engine: Engine, scenario: Scenario) -> dict[str, Any]:
         }
 
 
+@pytest.mark.slow
 def test_two_engines_agree(spark_engine: Engine, sail_engine: Engine) -> None:
     def agree(engine: Engine, scenario: Scenario) -> None:
         assert outcome(engine, scenario) == outcome(sail_engine, scenario)
 
-    hold(agree, spark_engine, scenarios(GAPS["sail"], POLICIES), 50)
+    hold(agree, spark_engine, scenarios(GAPS["sail"], POLICIES), 20)

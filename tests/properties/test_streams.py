@@ -9,6 +9,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from headrace.engine import Engine
@@ -259,5 +260,6 @@ def a_stream_equals_its_model(engine: Engine, case: StreamCase) -> None:
             check(home, case)
 
 
+@pytest.mark.slow
 def test_a_stream_equals_its_model_in_every_batching(engine: Engine) -> None:
-    hold(a_stream_equals_its_model, engine, stream_cases(), 60)
+    hold(a_stream_equals_its_model, engine, stream_cases(), 30)

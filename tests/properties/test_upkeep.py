@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import strategies as st
 
 from headrace.engine import Engine
@@ -42,8 +43,9 @@ def _told(session: Session, name: str) -> tuple[Bag, Bag, Bag]:
     return bag(session.table(name)), past, Counter(changes(session, name))
 
 
+@pytest.mark.slow
 def test_upkeep_changes_nothing(engine: Engine) -> None:
-    hold(upkeep_changes_nothing, engine, scenarios(policies=POLICIES), 20)
+    hold(upkeep_changes_nothing, engine, scenarios(policies=POLICIES), 10)
 
 
 @dataclass(frozen=True)
@@ -83,4 +85,4 @@ def retain_forgets_what_is_older(engine: Engine, case: RetainCase) -> None:
 
 
 def test_retain_forgets_what_is_older(engine: Engine) -> None:
-    hold(retain_forgets_what_is_older, engine, RETAIN_CASES, 20)
+    hold(retain_forgets_what_is_older, engine, RETAIN_CASES, 10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import strategies as st
 
 from headrace.engine import Engine
@@ -133,5 +134,6 @@ def a_row_meets_the_version_at_its_arrival(engine: Engine, case: VersionCase) ->
     assert found[0] == found[1], "CHANGES depend on the batching"
 
 
+@pytest.mark.slow
 def test_a_row_meets_the_version_at_its_arrival(engine: Engine) -> None:
-    hold(a_row_meets_the_version_at_its_arrival, engine, version_cases(), 40)
+    hold(a_row_meets_the_version_at_its_arrival, engine, version_cases(), 10)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from headrace.engine import Engine
 from headrace.session import Session
 from tests.properties.harness import SECOND, Bag, Fresh, Row, bag, changes, fresh, hold, integrate
@@ -83,9 +85,11 @@ def a_view_equals_its_query(engine: Engine, scenario: Scenario) -> None:
 GAPS: dict[str, frozenset[str]] = {"spark": frozenset(), "sail": frozenset()}
 
 
+@pytest.mark.slow
 def test_a_view_equals_its_query_at_every_point_in_every_batching(engine: Engine) -> None:
-    hold(a_view_equals_its_query, engine, scenarios(GAPS[engine.kind]), 40)
+    hold(a_view_equals_its_query, engine, scenarios(GAPS[engine.kind]), 20)
 
 
+@pytest.mark.slow
 def test_views_over_views_with_refresh_policies_equal_their_queries(engine: Engine) -> None:
-    hold(a_view_equals_its_query, engine, scenarios(GAPS[engine.kind], POLICIES, (1, 2, 2, 3)), 30)
+    hold(a_view_equals_its_query, engine, scenarios(GAPS[engine.kind], POLICIES, (1, 2, 2, 3)), 15)

@@ -2,7 +2,7 @@
 
 - A selection and projection keeps its input's key as long as all key columns are projected.
 - GROUP BY has its grouping expressions as key; an aggregate without GROUP BY has one row, hence the empty key.
-- A join has the keys of both sides together; a semi or anti join that of its left side.
+- A join has the keys of both sides together, unless it is full; a semi or anti join has that of its left side.
 
 None means that no key is known, and then the result is a bag: no update can be told from a delete and an insert.
 """
@@ -56,6 +56,8 @@ def _key_of_join(
     names: Sequence[str | None],
     columns: Sequence[str],
 ) -> tuple[str, ...] | None:
+    if any("FULL" in source.join for source in shape.sources):
+        return None  # a row of NULLs may come from either side
     found: list[str] = []
     for source in shape.sources:
         if source.join in _KEEPS_LEFT_ONLY:

@@ -44,14 +44,49 @@ def meet_versions(query: Query, tables: frozenset[int], columns: Mapping[int, Se
         mine = [table for table in direct_tables(select) if id(table) in numbers]
         kept = [table for table in mine if numbers[id(table)] in tables]
         streams = [table for table in mine if numbers[id(table)] not in tables]
-        if not kept or not streams:
+        outer = [] if streams or not kept else _streams_around(select, numbers, tables)
+        if not kept or not (streams or outer):
             continue
         spell_out(select, {t.alias_or_name.lower(): columns[numbers[id(t)]] for t in mine})
+        for around in {
+            id(table.find_ancestor(exp.Select)): table.find_ancestor(exp.Select) for table in outer
+        }.values():
+            theirs = [table for table in direct_tables(around) if id(table) in numbers]
+            spell_out(around, {t.alias_or_name.lower(): columns[numbers[id(t)]] for t in theirs})
+        streams = streams or outer
         for table in kept:
             _restrict(select, table, _arrival(streams))
         versions |= {numbers[id(table)] for table in kept}
         arrivals |= {numbers[id(table)] for table in streams}
     return Versioned(replace(query, tree=tree), frozenset(versions), frozenset(arrivals))
+
+
+def _streams_around(select: exp.Select, numbers: Mapping[int, int], tables: frozenset[int]) -> list[exp.Table]:
+    """The streams whose rows a subquery over non-retroactive tables is asked for, if it is asked for each row."""
+    inner: exp.Expr = select
+    around = select.find_ancestor(exp.Select)
+    while around is not None:
+        streams = [t for t in direct_tables(around) if id(t) in numbers and numbers[id(t)] not in tables]
+        if streams:
+            _check_correlatable(inner, select)
+            return streams
+        inner, around = around, around.find_ancestor(exp.Select)
+    return []
+
+
+def _check_correlatable(inner: exp.Expr, select: exp.Select) -> None:
+    """Only EXISTS and IN can be asked again for every row's time of arrival."""
+    holder = inner.parent
+    while isinstance(holder, exp.Subquery | exp.Paren):
+        holder = holder.parent
+    if isinstance(holder, exp.Exists | exp.In):
+        return
+    names = ", ".join(table.name for table in direct_tables(select))
+    raise DefinitionError(
+        "NON_RETROACTIVE_SUBQUERY",
+        f"{names} is not retroactive, and in this subquery it would be read as it is now.",
+        hint="Join it with the stream (LEFT JOIN), or ask with EXISTS or IN.",
+    )
 
 
 def _arrival(streams: Sequence[exp.Table]) -> exp.Expr:

@@ -38,7 +38,9 @@ def spell_out(select: exp.Select, columns: Mapping[str, Sequence[str]]) -> None:
 
 
 def _aliases(select: exp.Select) -> list[str]:
-    holders = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    # A semi or anti join shows its left side alone.
+    joins = [join for join in select.args.get("joins") or [] if join.args.get("kind") not in ("SEMI", "ANTI")]
+    holders = [select.args.get("from_"), *joins]
     return [holder.this.alias_or_name for holder in holders if holder is not None]
 
 

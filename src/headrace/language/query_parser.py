@@ -334,7 +334,7 @@ class HeadraceParser(SparkParser):
                 self.raise_error("Expected the number of a snapshot", token)
             return nodes.AsOfSnapshot(this=exp.Literal.number(text))
         try:
-            return nodes.AsOfTime(this=exp.Literal.number(parse_time(text)))
+            return nodes.AsOfTime(this=exp.Literal(this=str(parse_time(text)), is_string=False))
         except LanguageError as error:
             raise PlacedParseError(error.message.rstrip("."), token) from None
 

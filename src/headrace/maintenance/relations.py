@@ -67,7 +67,7 @@ class Relations:
         if PART_TIMESTAMP in extra and item.partition_length is None:
             raise DefinitionError(*_no_times(item, extra))
         upto = least(time, self.reach(item, parts))
-        forgotten = self.forgotten(item, parts, upto)
+        forgotten = self.forgotten(item, parts, upto) if item.forgets_rows else None
         return self.logs.relation(item, parts, upto, forgotten_before=forgotten, extra=extra)
 
     def evaluate(self, query: Query, time: int | None = None) -> Any:

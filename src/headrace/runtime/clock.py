@@ -37,7 +37,10 @@ def horizon(
 
 
 def forgotten_before(item: Object, parts: Sequence[Part], upto: int | None) -> int | None:
-    """With RETAIN: rows before this time are gone, in whole parts where the object has parts."""
+    """With RETAIN: the time before which nothing is kept, in whole parts where the object has parts.
+
+    An older row of a stream is gone; of a table or view only the history is, and AS OF cannot go back there.
+    """
     retain = item.option("retain")
     newest = max((part.newest for part in parts if part.newest is not None), default=None)
     if retain is None or newest is None:

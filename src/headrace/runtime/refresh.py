@@ -7,7 +7,7 @@ dependencies, each reading what the transaction already holds of those before it
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from headrace.language import Query
 from headrace.maintenance.differentiate import changes_at
 from headrace.maintenance.points import points_between, reaches, times_between
 from headrace.maintenance.relations import Relations, point_at
+from headrace.runtime.clock import forgotten_before
 from headrace.runtime.home import Home, query_of
 from headrace.storage.catalog import Snapshot, now_micros
 from headrace.storage.records import Object, Part, RefreshRecord
@@ -218,9 +219,9 @@ def _extend_log(
         kept = transaction.parts(view)
         previous = relations.logs.relation(view, kept, None) if kept else None
     points = points_between(relations, inputs, start, point, view.option("every"))
-    born = view.option("born")
-    if born is not None and born == start and born not in points:
-        points = [born, *points]
+    # What happened before its birth, or before RETAIN keeps its history, shows there.
+    if start is not None and start in (view.option("born"), _kept_from(view, parts)) and start not in points:
+        points = [start, *points]
     changes = changes_at(relations, view, query, points, previous)
     return write_table(transaction, view, changes, inserts_only=_inserts_only(changes))
 
@@ -245,7 +246,17 @@ def _start(
     every, born = view.option("every"), view.option("born")
     if start is None or (born is not None and start <= born):
         return None if born is None else int(born)
-    return start if every is None else -(-start // every) * every
+    if every is not None:
+        start = -(-start // every) * every
+    kept_from = _kept_from(view, transaction.base.parts(view))
+    return start if kept_from is None else max(start, kept_from)
+
+
+def _kept_from(view: Object, parts: Sequence[Part]) -> int | None:
+    """Before this the view's log may have been folded, and cannot be made anew."""
+    edge = forgotten_before(view, parts, None)
+    every = view.option("every")
+    return edge if edge is None or every is None else -(-edge // every) * every
 
 
 def _changed_from(

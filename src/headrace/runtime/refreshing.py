@@ -6,16 +6,15 @@ from collections.abc import Callable
 
 from headrace.errors import DefinitionError, EngineError
 from headrace.language import format_time
-from headrace.runtime.clock import forgotten_before, horizon
 from headrace.runtime.home import Home
 from headrace.runtime.ingest import CONNECTORS, Listeners, poll
 from headrace.runtime.landing import streams_over
 from headrace.runtime.refresh import Refreshed, in_order, refresh_due
+from headrace.runtime.retention import forget
 from headrace.runtime.streaming import land_available
 from headrace.storage import housekeeping
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object
-from headrace.storage.transactions import Transaction
 
 Failed = Callable[[Object, EngineError], None]
 
@@ -106,18 +105,12 @@ def tidy(home: Home) -> None:
     if crowded or forgetful:
         with home.transaction("housekeeping") as transaction:
             for item in forgetful:
-                _forget(home, transaction, item)
+                forget(home, transaction, item)
             for item in crowded:
                 housekeeping.roll_up(transaction, item, most, _read_in(transaction.base, item))
     housekeeping.drop_old_snapshots(
         home.catalog, home.files, int(home.option("keep_snapshots")), int(home.option("keep_seconds"))
     )
-
-
-def _forget(home: Home, transaction: Transaction, item: Object) -> None:
-    parts = transaction.base.parts(item)
-    reach = horizon(item, parts, home.clock_mode, transaction.advanced_to)
-    housekeeping.forget(transaction, item, forgotten_before(item, parts, reach))
 
 
 def _read_in(snapshot: Snapshot, item: Object) -> list[int]:

@@ -254,7 +254,8 @@ def explain_object(home: Home, item: Object) -> str:
     else:
         lines += _explain_arrivals(item)
     if item.option("retain") is not None:
-        lines.append(f"Rows older than {format_duration(item.option('retain'))} are forgotten.")
+        what = "Rows" if item.forgets_rows else "Changes"
+        lines.append(f"{what} older than {format_duration(item.option('retain'))} are forgotten.")
     readers = ", ".join(other.name for other in snapshot.dependents(item) if not other.system)
     lines.append(f"It is read by {readers}." if readers else "Nothing reads it.")
     return "\n".join(lines)

@@ -48,6 +48,11 @@ class Object:
         return self.kind == "view" or bool(self.option("derived"))
 
     @property
+    def forgets_rows(self) -> bool:
+        """Whether RETAIN lets rows go: those of a stream that arrive. A table's or view's rows are only its history."""
+        return self.kind == "stream" and not self.maintained
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
