@@ -46,12 +46,23 @@ BASE_QUERIES: dict[str, str] = {
     "top": "SELECT k AS a, w FROM {T} ORDER BY w DESC NULLS LAST, k LIMIT 2",
     "cte": "WITH c AS (SELECT g, count(*) AS n FROM {S} GROUP BY g) SELECT k AS a, c.n FROM {T} t JOIN c ON t.g = c.g",
     "derived": "SELECT d.a, d.n FROM (SELECT k AS a, count(*) AS n FROM {U} GROUP BY k) d WHERE d.n > 1",
-    "explode": "SELECT k AS a, explode(split(concat_ws('', x, 'z'), '')) AS letter FROM {U}",
+    "explode": "SELECT k AS a, explode(array(x, 'z', NULL)) AS item FROM {U}",
+    "split": "SELECT k AS a, explode(split(concat_ws('', x, 'z'), '')) AS letter FROM {U}",
     "lateral": "SELECT k AS a, n FROM {T} LATERAL VIEW explode(sequence(1, abs(w))) l AS n WHERE w <> 0",
     "grouping_sets": "SELECT g AS a, k, count(*) AS n FROM {S} GROUP BY GROUPING SETS ((g), (k), ())",
     "rollup": "SELECT g AS a, w, count(*) AS n FROM {T} GROUP BY ROLLUP (g, w)",
     "constant": "SELECT 1 AS a, 'x' AS b",
 }
+
+#: What Sail 0.7 answers otherwise than Apache Spark. The views still equal their queries, as Sail runs them.
+SAIL_GAPS = frozenset(
+    {
+        "intersect_all",  # keeps every row on the left that has a match, not as many as there are matches
+        "grouping_sets",  # over no rows it has the grand total () with a count of 0; Spark has no row
+        "rollup",  # the same
+        "split",  # split('ab', '') begins and ends with an empty text
+    }
+)
 
 #: Over the view before.
 UPPER_QUERIES: dict[str, str] = {

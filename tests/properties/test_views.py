@@ -81,15 +81,11 @@ def a_view_equals_its_query(engine: Engine, scenario: Scenario) -> None:
     assert found[0] == found[1], "CHANGES depend on the batching"
 
 
-#: What an engine gets wrong by itself, seen by comparing with Apache Spark.
-GAPS: dict[str, frozenset[str]] = {"spark": frozenset(), "sail": frozenset()}
-
-
 @pytest.mark.slow
 def test_a_view_equals_its_query_at_every_point_in_every_batching(engine: Engine) -> None:
-    hold(a_view_equals_its_query, engine, scenarios(GAPS[engine.kind]), 20)
+    hold(a_view_equals_its_query, engine, scenarios(), 20)
 
 
 @pytest.mark.slow
 def test_views_over_views_with_refresh_policies_equal_their_queries(engine: Engine) -> None:
-    hold(a_view_equals_its_query, engine, scenarios(GAPS[engine.kind], POLICIES, (1, 2, 2, 3)), 15)
+    hold(a_view_equals_its_query, engine, scenarios(policies=POLICIES, depths=(1, 2, 2, 3)), 15)
