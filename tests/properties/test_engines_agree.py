@@ -36,34 +36,34 @@ def test_two_engines_agree(spark_engine: Engine, sail_engine: Engine) -> None:
     hold(agree, spark_engine, scenarios(SAIL_GAPS, POLICIES), 10)
 
 
-STREAM = "CREATE STREAM s (k INT, g STRING, v BIGINT, at BIGINT) KEY NULL ORDER BY at LATE MERGE"
+STREAM = "CREATE STREAM s (k INT, g STRING, v BIGINT, at BIGINT) KEY NULL ORDER BY at"
 STEPS = (
     Step(sql="INSERT INTO t VALUES (1, 'a', 2), (2, NULL, NULL), (NULL, 'b', 5), (3, 'b', 0) AT 1"),
-    Step(sql="INSERT INTO u VALUES (1, 'a') AT 1, (1, 'b') AT 2, (NULL, NULL) AT 2, (7, 'x') AT 4, (7, 'x') AT 4"),
-    Step(rows=((1, "a", 5, 1), (1, "a", None, 2), (2, "b", -1, 2), (None, None, 3, 3), (7, "b", 2, 4))),
-    Step(sql="UPDATE t SET w = coalesce(w, 0) + 1 WHERE k = 2 AT 5"),
-    Step(sql="DELETE FROM u WHERE k = 7 AT 6"),
-    Step(rows=((1, "b", 1, 3), (2, "b", -1, 4), (3, "a", 1, 7))),
-    Step(sql="DELETE FROM t WHERE k = 1 AT 8"),
+    Step(sql="INSERT INTO u VALUES (1, 'a'), (1, 'b'), (NULL, NULL), (7, 'x'), (7, 'x') AT 1"),
+    Step(rows=((1, "a", 5, 1), (2, "b", -1, 2), (2, "b", -1, 2), (None, None, 3, 2), (7, "b", 2, 2), (1, "b", 0, 3))),
+    Step(sql="UPDATE t SET w = coalesce(w, 0) + 1 WHERE k = 2 AT 2"),
 )
 
 
-def changes_of_every_query(engine: Engine) -> dict[str, Bag]:
-    """One home with a view for every query, STREAMED and COMPLETE in turn."""
-    outputs = {name: "STREAMED" if number % 2 else "COMPLETE" for number, name in enumerate(sorted(BASE_QUERIES))}
+def answers(engine: Engine) -> dict[str, list[Bag]]:
+    """Every query's result over nothing, and over some rows."""
     with fresh(engine) as home:
         declare(home, Scenario(STREAM, (), 0, ()))
-        for name, output in outputs.items():
-            home.session.sql(View(f"v_{name}", BASE_QUERIES[name], output).create())
+        found = {name: [bag(home.session.sql(_text(name)))] for name in BASE_QUERIES}
         for step in STEPS:
             take(home.session, step)
-        home.session.refresh()
-        return {name: Counter(changes(home.session, f"v_{name}")) for name in outputs}
+        for name, results in found.items():
+            results.append(bag(home.session.sql(_text(name))))
+        return found
+
+
+def _text(name: str) -> str:
+    return View("v", BASE_QUERIES[name], "").text()
 
 
 @pytest.mark.slow
 def test_two_engines_agree_on_every_query(spark_engine: Engine, sail_engine: Engine) -> None:
-    by_spark, by_sail = changes_of_every_query(spark_engine), changes_of_every_query(sail_engine)
+    by_spark, by_sail = answers(spark_engine), answers(sail_engine)
     differing = {name for name in BASE_QUERIES if by_spark[name] != by_sail[name]}
     # A gap that is closed is struck off the list.
     assert differing == SAIL_GAPS

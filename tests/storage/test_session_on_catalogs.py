@@ -109,7 +109,8 @@ def test_roll_up_and_retention_leave_the_answers_alone(open_session: Open) -> No
     home = session._home
     snapshot = home.snapshot()
     assert len(snapshot.parts(snapshot.find("s"))) <= 3
-    assert {part.first for part in snapshot.parts(snapshot.find("kept"))} == {3, 4, 5}
+    # At 11, rows from 6 on are shown, and rows from 2 on are kept for AS OF 6.
+    assert min(part.oldest or 0 for part in snapshot.parts(snapshot.find("kept"))) >= 2
     assert set(home.files.all()) == home.catalog.named_files()
     assert rows(session.table("total")) == [(12,)]
     assert rows(session.table("lazy")) == [(0,)]

@@ -66,6 +66,10 @@ class Relations:
             return self.logs.relation(item, parts, None)
         if PART_TIMESTAMP in extra and item.partition_length is None:
             raise DefinitionError(*_no_times(item, extra))
+        born = item.option("born") if item.maintained else None
+        if time is not None and born is not None and time < born:
+            # A view's log begins with its birth; before it, the view is what its query would have given.
+            return self.evaluate(self.query_of(item), time).toDF(*item.names)
         upto = least(time, self.reach(item, parts))
         forgotten = self.forgotten(item, parts, upto) if item.forgets_rows else None
         return self.logs.relation(item, parts, upto, forgotten_before=forgotten, extra=extra)

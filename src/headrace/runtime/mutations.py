@@ -171,7 +171,8 @@ def check_unique(home: Home, transaction: Transaction, table: Object, rows: pa.T
         raise _duplicate(table, twice.select(key).to_pylist()[0])
     if not transaction.parts(table) or not rows.num_rows:
         return
-    relation = home.relations(transaction).at(table, None)
+    # Also rows that wait for the clock: they will be there.
+    relation = home.logs.relation(table, transaction.parts(table), None)
     same = " AND ".join(f"old_rows.{quoted(name)} <=> new_rows.{quoted(name)}" for name in key)
     text = f"SELECT {listed(key)} FROM old_rows LEFT SEMI JOIN new_rows ON {same} LIMIT 1"
     frames = {"old_rows": relation, "new_rows": home.engine.frame(rows.select(key))}

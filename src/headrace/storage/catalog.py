@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,8 @@ from sqlalchemy.engine import Connection, Engine
 from headrace.errors import DefinitionError, StorageError
 from headrace.storage import schema
 from headrace.storage.records import Field, Object, Part, Progress, RefreshRecord, SnapshotInfo, dump, load
+
+_WAL_ATTEMPTS = 200
 
 KINDS = ("source", "stream", "table", "view")
 
@@ -237,12 +240,24 @@ def _open(url: str) -> Engine:
     @sa.event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _record: Any) -> None:
         cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
+        _use_wal(cursor)
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.close()
 
     return engine
+
+
+def _use_wal(cursor: Any) -> None:
+    """Switch a new file to WAL. Unlike all else, SQLite does not wait for others here but says at once it is locked."""
+    for attempt in range(_WAL_ATTEMPTS):
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if attempt == _WAL_ATTEMPTS - 1:
+                raise
+            time.sleep(0.05)
 
 
 def _first(connection: Connection) -> None:

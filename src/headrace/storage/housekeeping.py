@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import pyarrow.compute as pc
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -20,6 +21,7 @@ from headrace.storage.catalog import Catalog, now_micros
 from headrace.storage.files import Files
 from headrace.storage.records import Object, Part, load
 from headrace.storage.transactions import NewPart, Transaction
+from headrace.storage.writer import part_of
 
 #: Files up to this size are worth merging, into files of about this many rows.
 SMALL_FILE = 16 << 20
@@ -102,11 +104,17 @@ def _drop_old_refreshes(connection: Connection) -> None:
 
 
 def forget(transaction: Transaction, item: Object, before: int | None) -> None:
-    """Drop the parts of an object that lie wholly before a time."""
+    """Drop the parts of an object that lie wholly before a time, and trim those that lie half before it."""
     if before is None:
         return
-    gone = [part for part in transaction.base.parts(item) if part.newest is not None and part.newest < before]
-    transaction.remove_parts(gone)
+    timed = [part for part in transaction.base.parts(item) if part.newest is not None and part.oldest is not None]
+    transaction.remove_parts([part for part in timed if part.newest < before])  # type: ignore[operator]
+    for part in timed:
+        if item.partition_length is not None and part.first == part.last:
+            continue  # temporal parts go as a whole
+        # Rolled-up parts are long: waiting for all of one to be too old would keep rows for ever.
+        if part.newest >= before and 2 * (before - part.oldest) >= part.newest - part.oldest > 0:  # type: ignore[operator]
+            _merge(transaction, item, [part], before)
 
 
 def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable[int]) -> int:
@@ -150,11 +158,18 @@ def _groups(parts: Sequence[Part], read_in: Sequence[int], recent: int | None) -
     return groups
 
 
-def _merge(transaction: Transaction, item: Object, group: Sequence[Part]) -> None:
+def _merge(transaction: Transaction, item: Object, group: Sequence[Part], since: int | None = None) -> None:
+    """One part of several, without rows before `since`."""
     table = transaction.files.read([path for part in group for path in part.files])
+    if since is not None:
+        table = table.filter(pc.greater_equal(table.column("__t"), since))
     order = [("__t", "ascending")] + ([("__seq", "ascending")] if "__seq" in table.column_names else [])
     table = table.sort_by(order) if "__t" in table.column_names else table
+    oldest = min((part.oldest for part in group if part.oldest is not None), default=None)
     first = min(part.first for part in group)
+    if since is not None and oldest is not None:
+        oldest = max(oldest, since)
+        first = max(first, part_of(oldest, item.partition_length))
     written = transaction.files.write(
         transaction.files.new_folder(item.name, first, transaction.version), table.combine_chunks()
     )
@@ -165,7 +180,7 @@ def _merge(transaction: Transaction, item: Object, group: Sequence[Part]) -> Non
             first,
             max(part.last for part in group),
             (written,),
-            min((part.oldest for part in group if part.oldest is not None), default=None),
+            oldest,
             max((part.newest for part in group if part.newest is not None), default=None),
             all(part.inserts_only for part in group),
             changed_at=max(part.changed_at for part in group),
