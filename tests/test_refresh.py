@@ -156,3 +156,10 @@ def test_any_spark_sql_query(numbers: Session) -> None:
     numbers.refresh()
     for number, query in enumerate(queries):
         assert rows(numbers.table(f"q{number}")) == rows(numbers.sql(query)), query
+
+
+def test_as_of_before_a_view_was_made(numbers: Session) -> None:
+    numbers.feed("s", [(1, 1, 1), (2, 2, 2)])
+    for output in ("STREAMED", "COMPLETE"):
+        numbers.sql(f"CREATE {output} VIEW {output}_view AS SELECT k, v FROM s")
+        assert rows(numbers.table(f"{output}_view", as_of=1)) == [(1, 1)]
