@@ -17,11 +17,6 @@ from headrace.maintenance.relations import Relations, least
 from headrace.storage.records import Object, Part
 
 
-def base_logs(_relations: Relations, inputs: Iterable[Object]) -> list[Object]:
-    """What a query reads, each once."""
-    return list({item.id: item for item in inputs}.values())
-
-
 def reaches(relations: Relations, inputs: Iterable[Object]) -> dict[int, int]:
     """How far each input can be read now: its horizon, or the newest time it has, or where its last refresh left it."""
     found = {}

@@ -16,7 +16,7 @@ from headrace.errors import DefinitionError
 from headrace.language import Query, normalise_type
 from headrace.maintenance.differentiate import changes_at
 from headrace.maintenance.logs import ddl, log_fields, tags_of_signed_rows
-from headrace.maintenance.points import base_logs, points_between, points_of
+from headrace.maintenance.points import points_between, points_of
 from headrace.maintenance.relations import Relations, least, point_at
 from headrace.storage.records import Field, Object
 
@@ -42,7 +42,7 @@ def tagged_query(relations: Relations, query: Query) -> Any:
     items = [relations.source.find(ref.name) for ref in query.relations()]
     key = infer_key(query, [item.key for item in items], [column.name for column in columns])
     pretend = Object(0, "query", "view", "signed", "", columns, key)
-    points = points_between(relations, base_logs(relations, items), None, None, None)
+    points = points_between(relations, items, None, None, None)
     return _tags(relations, pretend, changes_at(relations, pretend, query, points, None))
 
 

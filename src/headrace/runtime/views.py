@@ -10,7 +10,7 @@ from headrace.algebra.keys import infer_key
 from headrace.errors import DefinitionError, NotYetMaintained
 from headrace.language import CreateStream, CreateView, Query, RefreshPolicy
 from headrace.language.types import normalise_type
-from headrace.maintenance.points import base_logs, reaches
+from headrace.maintenance.points import reaches
 from headrace.runtime.definitions import check_new
 from headrace.runtime.home import Home
 from headrace.runtime.options import checked
@@ -39,7 +39,7 @@ def create_view(
     frame = home.engine.checked(relations.evaluate(query))
     columns = _columns(statement, result_fields(frame))
     keys = [key_of(transaction.base, ref.name) for ref in query.relations()]
-    reached = reaches(relations, base_logs(relations, inputs))
+    reached = reaches(relations, inputs)
     born = max(reached.values(), default=None)
     if born is None and not frame.isEmpty():
         born = transaction.clock or 0  # a query that has rows even over nothing, such as a count
