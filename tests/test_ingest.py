@@ -326,3 +326,19 @@ def test_a_replayed_batch_is_passed_over(connect: Connect, tmp_path: Path) -> No
     lander.batch(frame, 0)
     lander.batch(frame, 1)
     assert len(rows(session.table("s"))) == 2
+
+
+@pytest.mark.needs("structured_streaming")
+def test_structured_streaming_rate_by_the_wall_clock(connect: Connect) -> None:
+    """Spark's own rate source: how many rows come depends on the time, but each comes once and none is missing."""
+    session = connect()
+    session.sql(
+        "REGISTER SOURCE r (value BIGINT, timestamp TIMESTAMP) FROM STREAMING 'rate' OPTIONS (rowsPerSecond 20)"
+    )
+    session.sql("CREATE STREAM s OVER r KEY NULL")
+    landed = land_until(session, 1)
+    session.close()
+    again = connect()
+    landed += land_until(again, 1)
+    found = sorted(row[0] for row in rows(again.sql("SELECT value FROM s")))
+    assert found == list(range(landed))
