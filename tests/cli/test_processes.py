@@ -67,7 +67,7 @@ def test_run_lands_what_was_sent_and_exits_with_0(tmp_path: Path, number: signal
         process.kill()
     assert process.returncode == 0, told
     assert "Traceback" not in told
-    assert "refreshed 1 views" in told
+    assert "refreshed 1 view," in told
     with connect(home, engine="sail") as session:
         assert session.arrow(session.sql("SELECT room, degrees FROM hot ORDER BY room")).to_pylist() == [
             {"room": "a", "degrees": 35},

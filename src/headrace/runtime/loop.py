@@ -7,6 +7,7 @@ import threading
 
 from headrace.errors import EngineError, HeadraceError, StorageError
 from headrace.runtime.home import Home
+from headrace.runtime.info import counted
 from headrace.runtime.ingest import Listeners
 from headrace.runtime.landing import streams_over
 from headrace.runtime.refresh import Refreshed
@@ -43,5 +44,6 @@ def step(home: Home, listeners: Listeners) -> Refreshed | None:
         log.error("%s", error)
         return None
     if done.views or done.landed:
-        log.info("landed %d rows, refreshed %d views, snapshot %d", done.landed, len(done.views), done.snapshot)
+        landed, views = counted(done.landed, "row"), counted(len(done.views), "view")
+        log.info("landed %s, refreshed %s, snapshot %d", landed, views, done.snapshot)
     return done
