@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.algebra.keys import infer_key
 from headrace.errors import LanguageError, NotYetMaintained
 from headrace.language import AsOf, Query, RelationRef, Select, Source, parse_one
 
@@ -87,7 +88,11 @@ def test_to_spark_needs_as_many_names() -> None:
 
 def test_to_spark_refuses_what_is_not_executed() -> None:
     with pytest.raises(NotYetMaintained):
-        query("SELECT * FROM s [ROWS 10]").to_spark(["s"])
+        query("SELECT * FROM s SYNC y").to_spark(["s"])
+    with pytest.raises(NotYetMaintained):
+        query("SELECT Now FROM s").to_spark(["s"])  # a query is given the time before Spark is
+    with pytest.raises(NotYetMaintained):
+        query("SELECT * FROM (SELECT * FROM s) [ROWS 10]").to_spark(["s"])
 
 
 def test_window_frames_with_units_become_intervals() -> None:
@@ -177,6 +182,31 @@ def test_join_kinds(text: str, joins: list[str]) -> None:
     shape = query(text).shape()
     assert shape is not None
     assert [source.join for source in shape.sources] == joins
+
+
+@pytest.mark.parametrize(
+    "grouping",
+    [
+        "ROLLUP (a, b)",
+        "a, ROLLUP (b)",
+        "a, b WITH ROLLUP",
+        "CUBE (a, b)",
+        "a, b WITH CUBE",
+        "GROUPING SETS ((a), (a, b), ())",
+        "a, b GROUPING SETS ((a), (b))",
+    ],
+)
+def test_grouping_sets_have_no_key(grouping: str) -> None:
+    found = query(f"SELECT a, b, count(*) AS n FROM t GROUP BY {grouping}")
+    shape = found.shape()
+    assert shape is not None
+    assert shape.grouping_sets
+    assert infer_key(found, [("a",)], ["a", "b", "n"]) is None
+
+
+def test_a_plain_grouping_has_its_key() -> None:
+    found = query("SELECT a, b, count(*) AS n FROM t GROUP BY a, b")
+    assert infer_key(found, [None], ["a", "b", "n"]) == ("a", "b")
 
 
 def test_shape_of_other_queries() -> None:

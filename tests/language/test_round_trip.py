@@ -22,6 +22,7 @@ from headrace.language import (
     Drop,
     Expect,
     Explain,
+    ExplainCreate,
     ForeignKey,
     FrozenMap,
     Insert,
@@ -238,12 +239,35 @@ connectors = st.one_of(
     st.builds(lambda k, o: Connector(k, FrozenMap({"options": o})), st.sampled_from(["KAFKA", "POSTGRES"]), options),
 )
 maybe = st.none()
+enforcements = st.sampled_from([None, "ENFORCED", "NOT ENFORCED", "RELY"])
+foreign_keys = st.builds(ForeignKey, name_lists, names, st.one_of(st.just(()), name_lists), enforcements)
+
+
+@st.composite
+def streams_with_columns(draw: st.DrawFn) -> CreateStream:
+    declared = draw(column_lists)
+    own = st.lists(st.sampled_from([c.name for c in declared]), min_size=1, max_size=2, unique=True).map(tuple)
+    foreign = st.builds(ForeignKey, own, names, st.one_of(st.just(()), name_lists), enforcements)
+    return draw(
+        st.builds(
+            CreateStream,
+            name=names,
+            columns=st.just(declared),
+            key=st.one_of(maybe, own),
+            foreign_keys=st.lists(foreign, max_size=2).map(tuple),
+            source=st.one_of(maybe, connectors),
+            order_by=names,
+        )
+    )
+
+
 streams = st.one_of(
     st.builds(
         CreateStream,
         name=names,
         over=names,
         key=st.one_of(maybe, st.just(()), name_lists),
+        foreign_keys=st.lists(foreign_keys, max_size=2).map(tuple),
         order_by=st.one_of(maybe, names),
         slack=st.one_of(maybe, micros),
         late=st.sampled_from([None, "DIVERT", "DROP", "MERGE"]),
@@ -252,7 +276,7 @@ streams = st.one_of(
         options=stream_options,
         if_not_exists=st.booleans(),
     ),
-    st.builds(CreateStream, name=names, columns=column_lists, source=st.one_of(maybe, connectors), order_by=names),
+    streams_with_columns(),
     st.builds(
         CreateStream,
         name=names,
@@ -269,7 +293,7 @@ streams = st.one_of(
 def tables(draw: st.DrawFn) -> CreateTable:
     declared = draw(column_lists)
     own = st.lists(st.sampled_from([c.name for c in declared]), min_size=1, max_size=2, unique=True).map(tuple)
-    foreign = st.builds(ForeignKey, own, names, st.one_of(st.just(()), name_lists))
+    foreign = st.builds(ForeignKey, own, names, st.one_of(st.just(()), name_lists), enforcements)
     return draw(
         st.builds(
             CreateTable,
@@ -416,7 +440,9 @@ commands = st.one_of(
     st.builds(Refresh, view=st.one_of(maybe, names)),
     st.builds(AdvanceClock, to=points),
     st.builds(Explain, kind=st.sampled_from([None, *EXPLAINS]), target=names),
-    st.builds(Explain, kind=st.sampled_from([None, *EXPLAINS]), statement=st.one_of(selected, views, changes)),
+    st.builds(Explain, kind=st.sampled_from([None, *EXPLAINS]), statement=st.one_of(selected, changes)),
+    st.builds(Explain, kind=st.sampled_from(EXPLAINS), statement=views),
+    st.builds(ExplainCreate, statement=views.filter(lambda view: isinstance(view, CreateView))),
     st.builds(Expect, rows=st.integers(0, 10**9), table=names),
     st.builds(Show, what=st.sampled_from(SHOWS), target=names),
     st.builds(Show, what=st.sampled_from([what for what in SHOWS if what != "PARTS"])),

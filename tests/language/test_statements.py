@@ -99,6 +99,37 @@ def test_table() -> None:
     assert statement.foreign_keys == (hl.ForeignKey(("u",), "v", ("k",)), hl.ForeignKey(("u", "w"), "x"))
 
 
+def test_foreign_keys_of_tables() -> None:
+    whole = "CREATE TABLE o (k INT, c BIGINT, PRIMARY KEY (k), FOREIGN KEY (c) REFERENCES customer (c_custkey){})"
+    for words in ("", " ENFORCED", " NOT ENFORCED", " RELY"):
+        statement = one(whole.format(words))
+        assert isinstance(statement, hl.CreateTable)
+        assert statement.foreign_keys == (hl.ForeignKey(("c",), "customer", ("c_custkey",), words.strip() or None),)
+        assert statement.sql() == whole.format(words)
+        assert one(f"CREATE TABLE o (k INT PRIMARY KEY, c BIGINT REFERENCES customer(c_custkey){words})") == statement
+    assert one(whole.format(" NOT ENFORCED RELY")) == one(whole.format(" RELY"))
+    mixed = one("CREATE TABLE o (c INT REFERENCES p NOT ENFORCED NOT NULL, enforced INT, rely INT REFERENCES rely)")
+    assert isinstance(mixed, hl.CreateTable)
+    assert [(column.name, column.not_null) for column in mixed.columns] == [
+        ("c", True), ("enforced", False), ("rely", False),
+    ]  # fmt: skip
+    assert mixed.foreign_keys == (hl.ForeignKey(("c",), "p", (), "NOT ENFORCED"), hl.ForeignKey(("rely",), "rely"))
+
+
+def test_keys_of_streams() -> None:
+    statement = one("CREATE STREAM t (a INT, b INT) KEY (a) FOREIGN KEY (b) REFERENCES s (k) ENFORCED ORDER BY b")
+    assert isinstance(statement, hl.CreateStream)
+    assert statement.key == ("a",)
+    assert statement.foreign_keys == (hl.ForeignKey(("b",), "s", ("k",), "ENFORCED"),)
+    inside = "CREATE STREAM t (a INT, b INT, PRIMARY KEY (a), FOREIGN KEY (b) REFERENCES s (k) ENFORCED) ORDER BY b"
+    assert one(inside) == statement
+    assert one("CREATE STREAM t (a INT PRIMARY KEY, b INT REFERENCES s(k) ENFORCED) ORDER BY b") == statement
+    over = one("CREATE STREAM t OVER x FOREIGN KEY (a, b) REFERENCES s FOREIGN KEY (c) REFERENCES u RELY KEY (a)")
+    assert isinstance(over, hl.CreateStream)
+    assert [foreign.table for foreign in over.foreign_keys] == ["s", "u"]
+    assert over.sql().endswith("KEY (a) FOREIGN KEY (a, b) REFERENCES s FOREIGN KEY (c) REFERENCES u RELY")
+
+
 def test_insert_with_times() -> None:
     statement = one(
         "INSERT INTO s VALUES (1, 'a') AT 3, (2, NULL) AT 5.5, (3, 'c') AT TIMESTAMP '1970-01-01 00:00:10', (4, 'd')"
@@ -245,6 +276,7 @@ def test_output_in_the_query_is_moved_to_the_view() -> None:
     [
         ("REFRESH VIEW v", hl.Refresh(view="v")),
         ("REFRESH MATERIALIZED VIEW v", hl.Refresh(view="v")),
+        ("REFRESH materialized", hl.Refresh(view="materialized")),
         ("REFRESH", hl.Refresh()),
         ("ADVANCE CLOCK TO '1970-01-01 00:01'", hl.AdvanceClock(to=60 * SECOND)),
         ("EXPLAIN v", hl.Explain(target="v")),
@@ -261,6 +293,16 @@ def test_output_in_the_query_is_moved_to_the_view() -> None:
             hl.Alter(kind="STREAM", name="s", settings=hl.Options([("k", "a"), ("m", 2)])),
         ),
         ("ALTER CLOCK SET manual", hl.Alter(kind="CLOCK", settings=hl.Options({"mode": "manual"}))),
+        (
+            "ALTER VIEW v SET REFRESH POLICY INCREMENTAL STRICT",
+            hl.Alter(kind="VIEW", name="v", settings=hl.Options({"policy": "incremental strict"})),
+        ),
+        (
+            "ALTER MATERIALIZED VIEW v SET REFRESH POLICY AUTO",
+            hl.Alter(kind="VIEW", name="v", settings=hl.Options({"policy": "auto"})),
+        ),
+        ("ALTER VIEW v SET refresh = 1", hl.Alter(kind="VIEW", name="v", settings=hl.Options({"refresh": 1}))),
+        ("DROP MATERIALIZED VIEW v", hl.Drop(kind="VIEW", name="v")),
         ("DROP VIEW IF EXISTS v CASCADE", hl.Drop(kind="VIEW", name="v", cascade=True, if_exists=True)),
         ("DROP STREAM s RESTRICT", hl.Drop(kind="STREAM", name="s")),
         ("LOAD AGGREGATES a, b", hl.LoadAggregates(names=("a", "b"))),
@@ -277,6 +319,23 @@ def test_explain_of_statements() -> None:
     selected = one("EXPLAIN SELECT 1")
     assert isinstance(selected, hl.Explain)
     assert isinstance(selected.statement, hl.Select)
+
+
+@pytest.mark.parametrize(
+    "words", ["VIEW", "OR REPLACE VIEW", "MATERIALIZED VIEW", "OR REPLACE STREAMED MATERIALIZED VIEW", "COMPLETE VIEW"]
+)
+def test_explain_create_view(words: str) -> None:
+    statement = one(f"EXPLAIN CREATE {words} v AS SELECT a FROM t WITH (buckets = 4)")
+    assert isinstance(statement, hl.ExplainCreate)
+    assert statement.statement == hl.parse_one(f"CREATE {words} v AS SELECT a FROM t WITH (buckets = 4)")
+    assert statement.sql() == f"EXPLAIN {statement.statement.sql()}"
+
+
+def test_explain_of_other_creations_is_plain() -> None:
+    table = one("EXPLAIN CREATE TABLE t (a INT)")
+    assert isinstance(table, hl.Explain)
+    delta = "CREATE VIEW x AS INITIALIZE x[i] AS SELECT 1 UPDATE x[j] AS SELECT 2 PARTITION LENGTH 60"
+    assert isinstance(one(f"EXPLAIN {delta}"), hl.Explain)
 
 
 def test_script_with_comments_and_places() -> None:

@@ -13,10 +13,12 @@ from headrace.language.commands import (
     Drop,
     Expect,
     Explain,
+    ExplainCreate,
     Refresh,
     Select,
     Show,
 )
+from headrace.language.foreign_keys import ForeignKey
 from headrace.language.printing import FrozenMap, Options, quote_name, quote_string
 from headrace.language.query import Query, Scalar
 from headrace.language.relations import AsOf, RelationRef
@@ -25,10 +27,11 @@ from headrace.language.shape import Projection, QueryShape, Source
 from headrace.language.sources import Connector, RegisterSource
 from headrace.language.statement import Column, Statement
 from headrace.language.streams import CreateStream
-from headrace.language.tables import CreateTable, ForeignKey
+from headrace.language.tables import CreateTable
 from headrace.language.times import format_duration, format_seconds, format_time, parse_duration, parse_time
 from headrace.language.types import arrow_type, ddl_type, normalise_type
 from headrace.language.views import CreateView, CreateViewDelta, RefreshPolicy, Trigger
+from headrace.language.windows import Window
 
 __all__ = [
     "AdvanceClock",
@@ -47,6 +50,7 @@ __all__ = [
     "Drop",
     "Expect",
     "Explain",
+    "ExplainCreate",
     "ForeignKey",
     "FrozenMap",
     "Insert",
@@ -69,6 +73,7 @@ __all__ = [
     "Statement",
     "Trigger",
     "Update",
+    "Window",
     "arrow_type",
     "ddl_type",
     "format_duration",

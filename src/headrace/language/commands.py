@@ -11,6 +11,7 @@ from headrace.language.printing import Options, options_sql, quote_name
 from headrace.language.query import Query
 from headrace.language.statement import Statement
 from headrace.language.times import format_seconds
+from headrace.language.views import MODES, CreateView
 
 EXPLAINS = ("MAINTENANCE", "STATE", "SHARING")
 SHOWS = (
@@ -71,6 +72,18 @@ class Explain(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExplainCreate(Statement):
+    """``EXPLAIN CREATE VIEW ...``: how the view would be kept; nothing is made."""
+
+    name_of_statement: ClassVar[str] = "EXPLAIN CREATE VIEW"
+
+    statement: CreateView
+
+    def sql(self) -> str:
+        return f"EXPLAIN {self.statement.sql()}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Expect(Statement):
     """``EXPECT n ROWS INTO t``: a declared prediction of the next change."""
 
@@ -107,7 +120,10 @@ class Describe(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class Alter(Statement):
-    """``ALTER kind name SET (k = v, ...)``; HOME and CLOCK have no name. ``ALTER CLOCK SET manual`` sets `mode`."""
+    """``ALTER kind name SET (k = v, ...)``; HOME and CLOCK have no name.
+
+    ``ALTER CLOCK SET manual`` sets `mode`, and ``ALTER VIEW v SET REFRESH POLICY FULL`` sets `policy`.
+    """
 
     name_of_statement: ClassVar[str] = "ALTER"
 
@@ -145,8 +161,10 @@ def parse_refresh(cursor: Cursor) -> Refresh:
     if cursor.ended or cursor.take("ALL") or cursor.take("VIEWS"):
         return Refresh(place=place)
     if not cursor.at_last:
-        cursor.take("MATERIALIZED")
-        cursor.take("VIEW")
+        if cursor.take("MATERIALIZED"):
+            cursor.expect("VIEW", hint="Write REFRESH MATERIALIZED VIEW v.")
+        else:
+            cursor.take("VIEW")
     return Refresh(view=cursor.name("the name of a view"), place=place)
 
 
@@ -156,12 +174,14 @@ def parse_advance_clock(cursor: Cursor) -> AdvanceClock:
     return AdvanceClock(to=cursor.time(), place=place)
 
 
-def parse_explain(cursor: Cursor, statement: Callable[[Cursor], Statement | None]) -> Explain:
+def parse_explain(cursor: Cursor, statement: Callable[[Cursor], Statement | None]) -> Explain | ExplainCreate:
     """`statement` reads a statement if one begins here, and gives None where only a name can be meant."""
     place = cursor.place()
     cursor.expect("EXPLAIN")
     kind = None if cursor.at_last else cursor.take_one_of(EXPLAINS)
     inner = None if cursor.at_last else statement(cursor)
+    if isinstance(inner, CreateView) and kind is None:
+        return ExplainCreate(statement=inner, place=place)
     if inner is not None:
         return Explain(kind=kind, statement=inner, place=place)
     if not cursor.at_last:
@@ -208,8 +228,7 @@ def parse_describe(cursor: Cursor) -> Describe:
 def parse_alter(cursor: Cursor) -> Alter:
     place = cursor.place()
     cursor.expect("ALTER")
-    cursor.take("MATERIALIZED")
-    kind = cursor.take_one_of((*OBJECTS, *_UNNAMED))
+    kind = _kind(cursor, (*OBJECTS, *_UNNAMED))
     if kind is None:
         raise cursor.unknown("kind of object", (*OBJECTS, *_UNNAMED))
     name = None if kind in _UNNAMED else cursor.name(f"the name of the {kind.lower()}")
@@ -220,9 +239,30 @@ def parse_alter(cursor: Cursor) -> Alter:
             raise cursor.error("UNEXPECTED_TOKEN", "Expected an option, found none.", at=cursor.index - 1)
     elif kind == "CLOCK" and cursor.word(1) != "=":
         settings = Options({"mode": cursor.name("data, wall or manual").lower()})
+    elif kind == "VIEW" and cursor.at("REFRESH") and cursor.word(1) != "=":
+        settings = Options({"policy": _refresh_policy(cursor).lower()})
     else:
         settings = _settings(cursor)
     return Alter(kind=kind, name=name, settings=settings, place=place)
+
+
+def _kind(cursor: Cursor, known: tuple[str, ...]) -> str | None:
+    """The kind of object named here. Every view is materialized, so MATERIALIZED VIEW is another word for VIEW."""
+    if cursor.take("MATERIALIZED"):
+        cursor.expect("VIEW", hint="Only a view is materialized.")
+        return "VIEW"
+    return cursor.take_one_of(known)
+
+
+def _refresh_policy(cursor: Cursor) -> str:
+    cursor.expect("REFRESH")
+    cursor.expect("POLICY", hint="Write SET REFRESH POLICY AUTO. When a view is refreshed is settled by CREATE VIEW.")
+    if cursor.ended:
+        raise cursor.expected("a refresh policy", f"One of {', '.join(MODES)}.")
+    mode = cursor.take_one_of(MODES)
+    if mode is None:
+        raise cursor.unknown("refresh policy", MODES)
+    return mode
 
 
 def _settings(cursor: Cursor) -> Options:
@@ -244,8 +284,7 @@ def _setting(cursor: Cursor) -> tuple[str, str | int | float | bool, int]:
 def parse_drop(cursor: Cursor) -> Drop:
     place = cursor.place()
     cursor.expect("DROP")
-    cursor.take("MATERIALIZED")
-    kind = cursor.take_one_of(OBJECTS)
+    kind = _kind(cursor, OBJECTS)
     if kind is None:
         if cursor.ended:
             raise cursor.expected("what to drop", f"One of {', '.join(OBJECTS)}.")

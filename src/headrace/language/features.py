@@ -7,13 +7,11 @@ from sqlglot import exp
 from headrace.language import nodes
 
 _NAMES: tuple[tuple[type[exp.Expr], str], ...] = (
-    (nodes.StreamWindow, "window in FROM"),
     (nodes.Sync, "SYNC"),
     (nodes.PartReference, "part reference"),
     (nodes.Pattern, "PATTERN"),
     (exp.MatchRecognize, "MATCH_RECOGNIZE"),
     *((kind, kind.spelling) for kind in nodes.RELATION_TO_STREAM.values()),
-    (nodes.Now, "Now"),
 )
 
 

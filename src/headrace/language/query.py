@@ -11,6 +11,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from headrace.errors import LanguageError, NotYetMaintained, Place
+from headrace.language import nodes
 from headrace.language.dialect import headrace_sql
 from headrace.language.features import find_features
 from headrace.language.relations import RelationRef, describe_relation, find_relations
@@ -71,6 +72,11 @@ class Query:
         """Constructs that are understood but not executed yet, each named once."""
         return find_features(self.tree)
 
+    @cached_property
+    def reads_clock(self) -> bool:
+        """Whether the result depends on the time itself: through a window in FROM, or the current time."""
+        return self.tree.find(nodes.StreamWindow, nodes.Now) is not None
+
     def shape(self) -> QueryShape | None:
         """What key inference needs of a single SELECT; None for set operations and VALUES."""
         return find_shape(self.tree)
@@ -113,6 +119,8 @@ class Scalar:
         """Spark text; without `names`, relations in subqueries keep their own."""
         if names is None:
             names = [ref.name for ref in self.relations()]
+        if any(ref.window is not None for ref in self.relations()):
+            raise NotYetMaintained("A window in a value expression")
         return _to_spark(self.tree, names, None)
 
     def literal(self) -> tuple[bool, object]:
@@ -128,6 +136,11 @@ def _to_spark(tree: exp.Expr, names: Sequence[str], place: Place | None) -> str:
     found = find_features(tree)
     if found:
         raise NotYetMaintained(found[0], place=place)
+    # A query is given the time before it comes here, and its windowed subqueries are relations by then.
+    if tree.find(nodes.Now) is not None:
+        raise NotYetMaintained("Now in a value expression", place=place)
+    if tree.find(nodes.WindowedSubquery) is not None:
+        raise NotYetMaintained("A window over a subquery here", place=place)
     copy = tree.copy()
     hide_and_convert_part_timestamps(copy)
     # Nothing of ours is left in the tree now, so our printer prints Spark's own text.

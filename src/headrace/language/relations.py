@@ -16,6 +16,7 @@ from sqlglot import exp
 from headrace.errors import DefinitionError, LanguageError, Place
 from headrace.language import nodes
 from headrace.language.tokens import place_at
+from headrace.language.windows import Window, window_of
 
 PART_TIMESTAMP = "PART_TIMESTAMP"
 
@@ -36,6 +37,7 @@ class RelationRef:
     kind: Literal["relation", "changes"] = "relation"
     as_of: AsOf | None = None
     part_timestamp: bool = False
+    window: Window | None = None
     place: Place | None = field(default=None, compare=False)
 
 
@@ -99,6 +101,7 @@ def describe_relation(table: exp.Table, text: str | None) -> RelationRef:
         kind="changes" if table.args.get("changes_of") else "relation",
         as_of=as_of,
         part_timestamp=any(table is found for found in tables_with_part_timestamp(table.root())),
+        window=window_of(table.args.get("suffixes") or (), place),
         place=place,
     )
 

@@ -38,6 +38,7 @@ class QueryShape:
     group_by: tuple[str, ...] | None
     projections: tuple[Projection, ...]
     aggregates: bool = False
+    grouping_sets: bool = False  # ROLLUP, CUBE, GROUPING SETS: several groupings, with NULL for what each lacks
     generates: bool = False  # LATERAL VIEW, UNNEST or a generator in SELECT: one input row may give many
 
 
@@ -62,6 +63,7 @@ def find_shape(tree: exp.Expr) -> QueryShape | None:
         group_by=None if group is None else _group_texts(group, tree),
         projections=tuple(_projection(item) for item in tree.expressions),
         aggregates=group is not None or _has_aggregate(tree),
+        grouping_sets=group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None,
         generates=bool(tree.args.get("laterals"))
         or any(item.find(exp.Explode, exp.Posexplode, exp.Inline) is not None for item in tree.expressions),
     )

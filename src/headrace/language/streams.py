@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from sqlglot.tokens import TokenType
 
 from headrace.language.cursor import Cursor
+from headrace.language.foreign_keys import Declared, ForeignKey, check_declared, parse_foreign_key
 from headrace.language.printing import NO_OPTIONS, Options, OptionValue, names_sql, quote_name
 from headrace.language.query import Query
 from headrace.language.sources import Connector, parse_connector, refuse_duplicates
@@ -32,6 +33,7 @@ class CreateStream(Statement):
     source: Connector | None = None
     query: Query | None = None
     key: tuple[str, ...] | None = None
+    foreign_keys: tuple[ForeignKey, ...] = ()
     order_by: str | None = None
     slack: int | None = None
     late: str | None = None
@@ -50,6 +52,7 @@ class CreateStream(Statement):
             words.append(f"AS {self.query.sql()}")
         if self.key is not None:
             words.append(f"KEY {names_sql(self.key)}" if self.key else "KEY NULL")
+        words += [foreign.sql() for foreign in self.foreign_keys]
         if self.order_by is not None:
             words.append(f"ORDER BY {quote_name(self.order_by)}")
         if self.source is not None:
@@ -68,8 +71,12 @@ def parse_create_stream(cursor: Cursor) -> CreateStream:
     found: dict[str, Any] = {"if_not_exists": cursor.take("IF", "NOT", "EXISTS")}
     found["name"] = cursor.name("the name of the stream")
     at = cursor.index
+    declared = Declared()
     if cursor.at("("):
-        found["columns"] = cursor.bracketed(lambda: cursor.column(typed=False))
+        cursor.bracketed(lambda: declared.read(cursor))
+        if not declared.columns:
+            raise cursor.error("UNEXPECTED_TOKEN", "Expected columns, found only keys.", at=at)
+        found["columns"] = tuple(declared.columns)
         refuse_duplicates(cursor, found["columns"])
     if cursor.take("OVER"):
         if "columns" in found:
@@ -86,9 +93,19 @@ def parse_create_stream(cursor: Cursor) -> CreateStream:
             "Write CREATE STREAM t OVER source KEY (k), CREATE STREAM t (id INT, ...) or CREATE STREAM t AS SELECT ...",
         )
     _check_column_types(cursor, found, at)
-    while _clause(cursor, found):
+    for key in declared.keys:
+        put_once(cursor, found, "key", key, at)
+    while _clause(cursor, found, declared):
         pass
-    return CreateStream(**found, place=place)
+    if "query" in found and (declared.keys or declared.foreign_keys):
+        raise cursor.error(
+            "MISPLACED_CLAUSE", "A stream AS SELECT takes its key from its query, and has no foreign keys.", at=at,
+            hint="Declare them on the streams and tables the query reads.",
+        )  # fmt: skip
+    # KEY (k) behind the list is checked when the stream is made; what stands in the list, or names columns of it, here.
+    key = declared.keys[0] if declared.keys else ()
+    check_declared(cursor, found.get("columns") or (), key, declared.foreign_keys, at)
+    return CreateStream(**found, foreign_keys=tuple(declared.foreign_keys), place=place)
 
 
 def _check_column_types(cursor: Cursor, found: dict[str, Any], at: int) -> None:
@@ -105,12 +122,15 @@ def _check_column_types(cursor: Cursor, found: dict[str, Any], at: int) -> None:
             )  # fmt: skip
 
 
-def _clause(cursor: Cursor, found: dict[str, Any]) -> bool:
-    """Read one tail clause, in any order; each at most once."""
+def _clause(cursor: Cursor, found: dict[str, Any], declared: Declared) -> bool:
+    """Read one tail clause, in any order; each at most once, but for FOREIGN KEY."""
     at = cursor.index
     key: str
     value: Any
-    if cursor.take("KEY"):
+    if cursor.take("FOREIGN KEY"):
+        declared.foreign_keys.append(parse_foreign_key(cursor))
+        return True
+    if cursor.take("KEY") or cursor.take("PRIMARY KEY"):
         key, value = "key", _key(cursor)
     elif cursor.take("ORDER BY"):
         key, value = "order_by", cursor.name("a timestamp column")

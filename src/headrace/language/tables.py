@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from headrace.language.cursor import Cursor
+from headrace.language.foreign_keys import Declared, ForeignKey, check_declared
 from headrace.language.printing import NO_OPTIONS, Options, names_sql, quote_name
 from headrace.language.query import Query
 from headrace.language.sources import refuse_duplicates
 from headrace.language.statement import Column, Statement, columns_sql, storage_sql
 from headrace.language.streams import put_once
-
-
-@dataclass(frozen=True)
-class ForeignKey:
-    """``FOREIGN KEY (columns) REFERENCES table (references)``; no `references` means the key of `table`."""
-
-    columns: tuple[str, ...]
-    table: str
-    references: tuple[str, ...] = ()
-
-    def sql(self) -> str:
-        text = f"FOREIGN KEY {names_sql(self.columns)} REFERENCES {quote_name(self.table)}"
-        return f"{text} {names_sql(self.references)}" if self.references else text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +52,11 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     found["if_not_exists"] = cursor.take("IF", "NOT", "EXISTS")
     found["name"] = cursor.name("the name of the table")
     at = cursor.index
-    columns: list[Column] = []
-    keys: list[tuple[str, ...]] = []
-    foreign_keys: list[ForeignKey] = []
+    declared = Declared()
     if cursor.at("("):
-        cursor.bracketed(lambda: _item(cursor, columns, keys, foreign_keys))
-    refuse_duplicates(cursor, tuple(columns))
+        cursor.bracketed(lambda: declared.read(cursor))
+    columns, keys = tuple(declared.columns), declared.keys
+    refuse_duplicates(cursor, columns)
     if cursor.take("AS"):
         found["query"] = cursor.query()
     elif not columns:
@@ -82,35 +69,8 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     if len(keys) > 1:
         raise cursor.error("DUPLICATE_CLAUSE", "A table has one primary key.", at=at, hint="PRIMARY KEY (a, b) is one.")
     key = keys[0] if keys else ()
-    declared = {column.name.lower() for column in columns}
-    for name in (*key, *(name for foreign in foreign_keys for name in foreign.columns)):
-        if columns and name.lower() not in declared:
-            raise cursor.error("UNKNOWN_COLUMN", f"The key column {name} is not declared.", at=at)
-    return CreateTable(columns=tuple(columns), key=key, foreign_keys=tuple(foreign_keys), **found, place=place)
-
-
-def _item(cursor: Cursor, columns: list[Column], keys: list[tuple[str, ...]], foreign_keys: list[ForeignKey]) -> None:
-    if cursor.take("PRIMARY KEY"):
-        keys.append(cursor.names())
-        return
-    if cursor.take("FOREIGN KEY"):
-        names = cursor.names()
-        cursor.expect("REFERENCES")
-        table = cursor.name("a table")
-        foreign_keys.append(ForeignKey(names, table, cursor.names() if cursor.at("(") else ()))
-        return
-    column = cursor.column(typed=False)
-    while True:
-        if cursor.take("PRIMARY KEY"):
-            keys.append((column.name,))
-        elif cursor.take("NOT", "NULL"):
-            column = replace(column, not_null=True)
-        elif cursor.take("REFERENCES"):
-            table = cursor.name("a table")
-            foreign_keys.append(ForeignKey((column.name,), table, cursor.names() if cursor.at("(") else ()))
-        else:
-            columns.append(column)
-            return
+    check_declared(cursor, columns, key, declared.foreign_keys, at)
+    return CreateTable(columns=columns, key=key, foreign_keys=tuple(declared.foreign_keys), **found, place=place)
 
 
 def _clause(cursor: Cursor, found: dict[str, Any], keys: list[tuple[str, ...]]) -> bool:
