@@ -2,6 +2,7 @@
 
 - A selection and projection keeps its input's key as long as all key columns are projected.
 - GROUP BY has its grouping expressions as key; an aggregate without GROUP BY has one row, hence the empty key.
+  ROLLUP, CUBE and GROUPING SETS have none: the NULL of a column that a grouping lacks is also the NULL of a group.
 - A join has the keys of both sides together, unless it is full; a semi or anti join has that of its left side.
 
 None means that no key is known, and then the result is a bag: no update can be told from a delete and an insert.
@@ -21,7 +22,7 @@ def infer_key(
 ) -> tuple[str, ...] | None:
     """The key of `query` whose i-th relation has `input_keys[i]` and whose result has `columns`; None if unknown."""
     shape = query.shape()
-    if shape is None or shape.generates:
+    if shape is None or shape.generates or shape.grouping_sets:
         return None
     names = [item.output_name for item in shape.projections]
     if not any(item.is_star for item in shape.projections):
