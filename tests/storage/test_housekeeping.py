@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
 from headrace.errors import StorageError
@@ -49,15 +50,25 @@ def test_few_parts_are_left_alone(store: Store) -> None:
     assert roll_up(store, item, most=3) == (0, before)
 
 
-def test_states_and_large_files_are_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = store.create("v", kind="view", log="state")
+def test_large_files_are_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     item = store.create("a")
     for time in range(3):
-        store.add(state, time)
         before = store.add(item, time)
-    assert roll_up(store, state) == (0, before)
     monkeypatch.setattr(housekeeping, "SMALL_FILE", 1)
     assert roll_up(store, item) == (0, before)
+
+
+def test_what_came_and_went_in_a_view_adds_up(store: Store) -> None:
+    view = store.create("v", kind="view", log="state")
+    for values, weight in (([1, 2], 1), ([2], -1), ([3], 1)):
+        transaction = store.begin()
+        rows = pa.table({"value": values, "__w": pa.array([weight] * len(values), pa.int64())})
+        write_table(transaction, view, rows, inserts_only=weight > 0)
+        transaction.commit()
+    merged, after = roll_up(store, view)
+    (part,) = after.parts(view)
+    assert (merged, part.inserts_only) == (3, True)
+    assert sorted(store.files.read(list(part.files)).column("value").to_pylist()) == [1, 3]
 
 
 def test_rows_of_one_time_keep_their_order(store: Store) -> None:

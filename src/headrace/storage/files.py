@@ -75,7 +75,11 @@ class Files:
 
     def new_folder(self, object_name: str, part: int, version: int) -> str:
         """The folder, below the home, for new files of one part."""
-        return f"{_safe(object_name)}/part={part}/v{version}"
+        return f"{self.object_folder(object_name)}/part={part}/v{version}"
+
+    def object_folder(self, object_name: str) -> str:
+        """The folder, below the home, of all of an object's files."""
+        return _safe(object_name)
 
     def write(self, folder: str, table: pa.Table) -> Written:
         """Write a small table as one Parquet file, durably, and say where."""

@@ -11,12 +11,14 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from headrace.errors import StorageError
 from headrace.storage import faults, schema
+from headrace.storage.bags import consolidate
 from headrace.storage.catalog import Catalog, now_micros
 from headrace.storage.files import Files
 from headrace.storage.records import Object, Part, load
@@ -125,7 +127,7 @@ def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable
     """
     kept = {part.id for part in transaction.parts(item)}  # without what `forget` took away in this transaction
     small = [part for part in transaction.base.parts(item) if part.id in kept and part.bytes <= SMALL_FILE]
-    if item.log == "state" or len(small) <= most:
+    if len(small) <= most:
         return 0
     merged = 0
     for group in _groups(small, sorted(set(read_in)), _recent(item, small, most)):
@@ -161,6 +163,9 @@ def _groups(parts: Sequence[Part], read_in: Sequence[int], recent: int | None) -
 def _merge(transaction: Transaction, item: Object, group: Sequence[Part], since: int | None = None) -> None:
     """One part of several, without rows before `since`."""
     table = transaction.files.read([path for part in group for path in part.files])
+    if item.log == "state":
+        # What came and went since adds up to nothing: a view's content is no longer than it has rows.
+        table = consolidate(table.combine_chunks())
     if since is not None:
         table = table.filter(pc.greater_equal(table.column("__t"), since))
     order = [("__t", "ascending")] + ([("__seq", "ascending")] if "__seq" in table.column_names else [])
@@ -182,8 +187,14 @@ def _merge(transaction: Transaction, item: Object, group: Sequence[Part], since:
             (written,),
             oldest,
             max((part.newest for part in group if part.newest is not None), default=None),
-            all(part.inserts_only for part in group),
+            _inserts_only(item, group, table),
             changed_at=max(part.changed_at for part in group),
             arrived_in=max(part.arrived_in for part in group),
         )
     )
+
+
+def _inserts_only(item: Object, group: Sequence[Part], table: pa.Table) -> bool:
+    if item.log == "state":
+        return bool(pc.all(pc.equal(table.column("__w"), 1)).as_py()) if table.num_rows else True
+    return all(part.inserts_only for part in group)

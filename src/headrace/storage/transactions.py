@@ -99,8 +99,17 @@ class Transaction:
         self._altered.append(item)
 
     def end(self, item: Object) -> None:
-        """Drop an object; its parts end with it."""
+        """Drop an object; its parts and its states end with it."""
         self._ended.append(item.id)
+        for state in self.objects("state"):
+            if state.option("of") == item.id:
+                self._ended.append(state.id)
+
+    def objects(self, *kinds: str) -> list[Object]:
+        """The objects of the given kinds as they will be after the commit."""
+        altered = {item.id: item for item in self._altered}
+        known = [*self.base.objects(*kinds), *(item for item, _needs in self._objects if item.kind in kinds)]
+        return [altered.get(item.id, item) for item in known if item.id not in self._ended]
 
     def add_part(self, part: NewPart) -> None:
         if part.files:
@@ -108,7 +117,12 @@ class Transaction:
             self._written.append(part)
 
     def remove_parts(self, parts: Iterable[Part]) -> None:
-        self._removed.extend(part.id for part in parts)
+        """Take parts away, those of this very transaction too."""
+        for part in parts:
+            if part.id:
+                self._removed.append(part.id)
+            else:
+                self._added = [new for new in self._added if _paths(new) != part.files]
 
     def added(self, item: Object) -> list[NewPart]:
         """What this transaction itself adds to an object."""
@@ -126,7 +140,7 @@ class Transaction:
             part.first,
             part.last,
             self.version,
-            tuple(written.path for written in part.files),
+            _paths(part),
             part.rows,
             sum(written.bytes for written in part.files),
             part.oldest,
@@ -165,14 +179,18 @@ class Transaction:
         """Delete what was written in vain. Files that were being written are left to the next writer."""
         self.files.delete([written.path for part in self._written for written in part.files])
 
-    def mark(self) -> tuple[int, int, int]:
+    def mark(self) -> tuple[int, ...]:
         """Where the transaction stands, for `reset`."""
-        return len(self._added), len(self._removed), len(self._refreshes)
+        return tuple(len(kept) for kept in self._resettable)
 
-    def reset(self, mark: tuple[int, int, int]) -> None:
-        """Take back the parts and refresh records added since `mark`; their files become orphans."""
-        added, removed, refreshes = mark
-        del self._added[added:], self._removed[removed:], self._refreshes[refreshes:]
+    def reset(self, mark: tuple[int, ...]) -> None:
+        """Take back the parts, states and refresh records added since `mark`; their files become orphans."""
+        for kept, length in zip(self._resettable, mark, strict=True):
+            del kept[length:]
+
+    @property
+    def _resettable(self) -> tuple[list[Any], ...]:
+        return self._added, self._removed, self._refreshes, self._objects, self._altered, self._ended
 
     def refresh_of(self, item: Object) -> RefreshRecord | None:
         """This transaction's own refresh of a view, if it made one."""
@@ -267,6 +285,10 @@ class Transaction:
             "removed_in": None,
             "arrived_in": part.arrived_in if part.arrived_in is not None else self.version,
         }
+
+
+def _paths(part: NewPart) -> tuple[str, ...]:
+    return tuple(written.path for written in part.files)
 
 
 def _row(item: Object) -> dict[str, Any]:

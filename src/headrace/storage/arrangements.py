@@ -1,0 +1,177 @@
+"""Arrangements: relations kept by a key, in buckets that are each a few runs sorted by the key's hash.
+
+A probe costs what its keys cost: binary search in each run, and only the rows found are read. A change is appended as a
+run of its own, merged with the runs before it as long as those are not much larger. So a bucket has a number of runs
+that grows with the logarithm of its rows, and a row is rewritten only when as many others have come that its run grew
+by a fixed share: a small change never rewrites a large run by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from headrace.storage.bags import HASH, WEIGHT, Ints, codes, consolidate, integers, take
+from headrace.storage.runs import ROWS_A_BATCH, Run, RunFiles
+
+__all__ = ["Appended", "Bucket", "Run"]
+
+#: Text of more bytes than this in one column needs 64-bit offsets while it is merged.
+_MOST_TEXT = 1 << 30
+#: So many rows are looked at to tell whether many are equal.
+_SAMPLE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Appended:
+    """What an append did: the run it wrote, if rows were left, and the runs that one replaces."""
+
+    new: Run | None
+    replaced: tuple[Run, ...]
+
+    def runs(self, before: Sequence[Run]) -> tuple[Run, ...]:
+        """The runs of the bucket, after it had those of `before`."""
+        kept = tuple(run for run in before if run not in self.replaced)
+        return kept if self.new is None else (*kept, self.new)
+
+
+class Bucket:
+    """One bucket of an arrangement, at one moment: its runs, oldest first, never change."""
+
+    def __init__(
+        self,
+        root: str,
+        runs: Sequence[Run],
+        schema: pa.Schema,
+        measures: tuple[str, ...] = (WEIGHT,),
+        *,
+        cache: str | None = None,
+    ) -> None:
+        self.runs = tuple(runs)
+        self.schema = schema.remove_metadata()
+        self.measures = measures
+        self._files = RunFiles(root, cache)
+
+    def lookup(self, hashes: Ints) -> pa.Table:
+        """All rows whose `__h` is among the hashes."""
+        wanted = np.unique(hashes)
+        found: list[pa.RecordBatch] = []
+        touched = []
+        for run in self.runs if len(wanted) else ():
+            batches = self._files.open(run).lookup(wanted)
+            if batches:
+                found += batches
+                touched.append(run)
+        table = pa.Table.from_batches(found, self.schema)
+        # One run is consolidated as it stands; inserts add up without being put together.
+        if len(touched) <= 1 or all(run.inserts_only for run in touched):
+            return table
+        return consolidate(table.combine_chunks(), self.measures)
+
+    def scan(self) -> pa.Table:
+        """All rows."""
+        table = pa.concat_tables(self._tables(self.runs) or [self.schema.empty_table()])
+        if len(self.runs) <= 1 or all(run.inserts_only for run in self.runs):
+            return table
+        return consolidate(table, self.measures)
+
+    def between(self, after: int, upto: int) -> pa.Table:
+        """All rows with a hash above `after` and up to `upto`: for arrangements whose hash is an order."""
+        found = [batch for run in self.runs for batch in self._files.open(run).between(after, upto)]
+        return pa.Table.from_batches(found, self.schema)
+
+    def append(
+        self, table: pa.Table, new_path: Callable[[], str], *, ratio: int = 4, distinct: bool = False
+    ) -> Appended:
+        """Add a change to the bucket: write one new run, which may replace the last ones.
+
+        `new_path` names the file below the root. Columns that are not in the schema are left out. `distinct`: hardly
+        any rows are equal, so that inserts are left as they are.
+        """
+        fresh = self._fitted(table)
+        inserts = self._inserts_only(fresh)
+        if not inserts:
+            # Only what is left of the change decides which runs are small against it.
+            fresh = consolidate(fresh, self.measures)
+            inserts = self._inserts_only(fresh)
+        if not fresh.num_rows:
+            return Appended(None, ())
+        merged = self._merged(fresh.num_rows, ratio)
+        rows = _in_one_piece(pa.concat_tables([*self._tables(merged), fresh]))
+        inserts = inserts and all(run.inserts_only for run in merged)
+        order = _by_hash(rows)
+        if inserts and (distinct or self._mostly_distinct(rows, order)):
+            pass
+        elif merged or inserts:
+            rows = consolidate(rows, self.measures)
+            order, inserts = _by_hash(rows), self._inserts_only(rows)
+        if not rows.num_rows:
+            return Appended(None, merged)
+        batches = _sorted_batches(rows, order, self.schema)
+        return Appended(self._files.write(new_path(), self.schema, batches, inserts_only=inserts), merged)
+
+    def last(self, rows: int, *, ratio: int = 4) -> tuple[tuple[Run, ...], list[pa.Table]]:
+        """The last runs that are small against so many rows, and what is in them."""
+        merged = self._merged(rows, ratio)
+        return merged, self._tables(merged)
+
+    def _mostly_distinct(self, rows: pa.Table, order: Ints) -> bool:
+        """Whether inserts are better left as they are: many, and hardly any of them equal.
+
+        Equal rows have equal hashes, so a piece of the rows in order of hash has as many copies as all have.
+        """
+        if rows.num_rows <= _SAMPLE:
+            return False
+        names = [name for name in self.schema.names if name not in self.measures]
+        piece = codes(take(rows, order[:_SAMPLE]), names)
+        return int(piece.max()) + 1 > 0.9 * _SAMPLE
+
+    def _merged(self, rows: int, ratio: int) -> tuple[Run, ...]:
+        """The last runs that are small against the rows gathered so far."""
+        first = len(self.runs)
+        while first and self.runs[first - 1].rows < ratio * rows:
+            first -= 1
+            rows += self.runs[first].rows
+        return self.runs[first:]
+
+    def _tables(self, runs: Sequence[Run]) -> list[pa.Table]:
+        return [self._files.open(run).table() for run in runs]
+
+    def _fitted(self, table: pa.Table) -> pa.Table:
+        table = table.select(self.schema.names)
+        return table if table.schema.equals(self.schema, check_metadata=True) else table.cast(self.schema)
+
+    def _inserts_only(self, table: pa.Table) -> bool:
+        """Whether rows can stand beside others of theirs. Other measures than weights are to be added up."""
+        least = pc.min(table.column(WEIGHT)).as_py() if self.measures == (WEIGHT,) else None
+        return least is not None and least > 0
+
+
+def _by_hash(table: pa.Table) -> Ints:
+    # Runs below one another are sorted already, and a stable sort merges them in one pass.
+    return np.argsort(integers(table, HASH), kind="stable")
+
+
+def _sorted_batches(table: pa.Table, order: Ints, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows in order, a batch at a time."""
+    for start in range(0, len(order), ROWS_A_BATCH):
+        part = take(table, order[start : start + ROWS_A_BATCH]).cast(schema).combine_chunks()
+        yield from part.to_batches()
+
+
+def _in_one_piece(table: pa.Table) -> pa.Table:
+    """Every column in one chunk: with 64-bit offsets where text or bytes are too many for 32."""
+    fields = []
+    for field in table.schema:
+        kind = field.type
+        if table.column(field.name).nbytes > _MOST_TEXT:
+            kind = pa.large_string() if types.is_string(kind) else pa.large_binary() if types.is_binary(kind) else kind
+        fields.append(field.with_type(kind))
+    wide = pa.schema(fields)
+    table = table if wide.equals(table.schema) else table.cast(wide)
+    return table if all(column.num_chunks == 1 for column in table.columns) else table.combine_chunks()

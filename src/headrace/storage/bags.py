@@ -1,0 +1,85 @@
+"""Bags of rows: tables whose rows carry how often they occur, or other measures that add up.
+
+A bag is consolidated when every row stands there once and none has only zeros for measures. Two tables with the same
+consolidated form are the same bag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.storage.exact import Exact
+from headrace.storage.identity import Ints, codes, plain
+
+__all__ = ["HASH", "WEIGHT", "Ints", "codes", "consolidate", "firsts", "integers", "take"]
+
+HASH = "__h"
+WEIGHT = "__w"
+
+
+def consolidate(table: pa.Table, measures: Sequence[str] = (WEIGHT,), *, sorted_by_hash: bool = False) -> pa.Table:
+    """One row for all that are equal but for their measures, which are added; rows with only zeros are dropped.
+
+    Rows keep the order of their first appearance, or are sorted by `__h`. Types stay, and a sum that does not fit its
+    type raises ArithmeticError.
+    """
+    rows = table.num_rows
+    where = np.arange(rows)
+    sums = {name: plain(table.column(name)) for name in measures}
+    if rows > 1:
+        ids = codes(table, [name for name in table.column_names if name not in sums])
+        count = int(ids.max()) + 1
+        if count < rows:
+            where = firsts(ids)
+            sums = {name: Exact.of(column, rows).sums(ids, count).arrow(column.type) for name, column in sums.items()}
+    kept = _not_zero(list(sums.values()), len(where))
+    # Sums are by place in `where`, so places are sorted and dropped before rows are.
+    places = np.flatnonzero(kept)
+    if sorted_by_hash and len(places) > 1:
+        hashes = integers(table, HASH)[where[places]]
+        if not (hashes[1:] >= hashes[:-1]).all():
+            places = places[np.argsort(hashes, kind="stable")]
+    if len(places) == rows and np.array_equal(places, where):
+        return table
+    out = take(table, where[places])
+    if len(where) < rows:
+        for name, column in sums.items():
+            out = out.set_column(out.column_names.index(name), table.schema.field(name), column.take(pa.array(places)))
+    return out
+
+
+def take(table: pa.Table, where: Ints) -> pa.Table:
+    """Some rows, by position."""
+    # Taking from columns in chunks joins the chunks, once for every call and column.
+    if any(column.num_chunks > 1 for column in table.columns):
+        table = table.combine_chunks()
+    return table.take(pa.array(where, pa.int64()))
+
+
+def integers(table: pa.Table, name: str) -> Ints:
+    """A column of whole numbers without NULLs."""
+    column = plain(table.column(name))
+    if column.null_count:
+        raise ValueError(f"{name} has NULLs.")
+    return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
+
+
+def firsts(ids: Ints) -> Ints:
+    """Where each id is first seen, for ids that are dense and counted by first appearance."""
+    if not len(ids):
+        return ids
+    highest = np.maximum.accumulate(ids)
+    return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(highest[1:] > highest[:-1]) + 1])
+
+
+def _not_zero(measures: list[pa.Array], rows: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    kept = np.zeros(rows, dtype=np.bool_)
+    for column in measures:
+        low, *high = Exact.of(column, 1).limbs
+        kept |= low != 0
+        for limb in high:
+            kept |= limb != 0
+    return kept

@@ -1,0 +1,218 @@
+"""Runs: immutable Arrow IPC files of rows sorted by `__h`, memory-mapped, wherever they lie.
+
+A run is written once, under another name until it is whole. A run that lies elsewhere than on this machine is copied
+to a local folder on first use, and can be kept there for good, since it never changes. A process keeps the last runs it
+used open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs
+
+from headrace.storage.bags import HASH, Ints
+
+#: Rows of a record batch: small enough that a column of text keeps 32-bit offsets.
+ROWS_A_BATCH = 1 << 20
+#: Open files a process keeps. Each holds a file handle, and a process may have about a thousand.
+_MOST_OPEN = 256
+
+
+@dataclass(frozen=True)
+class Run:
+    """A file of an arrangement: its path below the root, rows and bytes, and whether no row takes another back.
+
+    Where rows carry their death, no row of the run dies before `oldest` or after `newest`.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    inserts_only: bool
+    oldest: int | None = None
+    newest: int | None = None
+
+
+class OpenRun:
+    """A run mapped into memory. Nothing is read before it is asked for."""
+
+    def __init__(self, path: str) -> None:
+        reader = pa.ipc.open_file(pa.memory_map(path))
+        self.schema = reader.schema
+        self.batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+
+    @cached_property
+    def hashes(self) -> list[Ints]:
+        """The hashes of each batch, where they lie in the file."""
+        return [batch.column(HASH).to_numpy() for batch in self.batches]
+
+    @cached_property
+    def ends(self) -> tuple[Ints, Ints]:
+        """The least and the greatest hash of each batch."""
+        return (
+            np.array([found[0] for found in self.hashes], dtype=np.int64),
+            np.array([found[-1] for found in self.hashes], dtype=np.int64),
+        )
+
+    def table(self) -> pa.Table:
+        return pa.Table.from_batches(self.batches, self.schema)
+
+    def between(self, after: int, upto: int) -> list[pa.RecordBatch]:
+        """The rows with a hash above `after` and up to `upto`: slices, nothing else is read."""
+        found = []
+        for batch, hashes in zip(self.batches, self.hashes, strict=True):
+            first, last = np.searchsorted(hashes, [after, upto], "right")
+            if first < last:
+                found.append(batch.slice(int(first), int(last - first)))
+        return found
+
+    def lookup(self, wanted: Ints) -> list[pa.RecordBatch]:
+        """The rows with one of the hashes, which are sorted and distinct."""
+        if not len(wanted) or not self.batches:
+            return []
+        least, greatest = self.ends
+        begins = np.searchsorted(wanted, least, "left")
+        stops = np.searchsorted(wanted, greatest, "right")
+        found = []
+        for number in np.flatnonzero(begins < stops):
+            where = _places(self.hashes[number], wanted[begins[number] : stops[number]])
+            if len(where):
+                found.append(self.batches[number].take(pa.array(where)))
+        return found
+
+
+def _places(hashes: Ints, wanted: Ints) -> Ints:
+    """Where one of the wanted hashes stands; both are sorted, and the shorter one is searched for in the longer."""
+    if len(wanted) > len(hashes):
+        near = np.minimum(np.searchsorted(wanted, hashes), len(wanted) - 1)
+        return np.flatnonzero(wanted[near] == hashes)
+    first = np.searchsorted(hashes, wanted, "left")
+    # A hash has one or a few rows, so most are settled by looking at one place.
+    wanted, first = _only(hashes[np.minimum(first, len(hashes) - 1)] == wanted, wanted, first)
+    count = np.searchsorted(hashes, wanted, "right") - first
+    starts = np.cumsum(count) - count
+    return np.repeat(first - starts, count) + np.arange(int(count.sum()))
+
+
+def _only(mask: np.ndarray[tuple[int], np.dtype[np.bool_]], *arrays: Ints) -> tuple[Ints, ...]:
+    return tuple(array[mask] for array in arrays)
+
+
+class RunFiles:
+    """The runs below one root: a local folder, or a URI that pyarrow knows."""
+
+    def __init__(self, root: str, cache: str | None = None) -> None:
+        self.root = root.rstrip("/") or "/"
+        self._remote: fs.FileSystem | None = None
+        self._folder = self.root
+        if "://" in root:
+            system, self._folder = _file_system(self.root)
+            self._remote = None if isinstance(system, fs.LocalFileSystem) else system
+        self._cache = cache or os.path.join(tempfile.gettempdir(), f"headrace-runs-{os.getuid()}")
+
+    def open(self, run: Run) -> OpenRun:
+        return _opened(self._local(run))
+
+    def write(self, path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, inserts_only: bool) -> Run:
+        """Write sorted rows as a new run, durably."""
+        target = f"{self._folder}/{path}"
+        rows = 0
+        with self._begin(target) as sink:
+            with pa.ipc.new_file(sink, schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+                    rows += batch.num_rows
+            size = sink.tell()
+        return Run(path, rows, size, inserts_only)
+
+    @contextlib.contextmanager
+    def _begin(self, target: str) -> Iterator[pa.NativeFile]:
+        if self._remote is not None:
+            # An object store shows an object only when it is whole.
+            self._remote.create_dir(os.path.dirname(target), recursive=True)
+            with self._remote.open_output_stream(target) as sink:
+                yield sink
+            return
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with _whole_or_nothing(target) as unfinished, pa.OSFile(unfinished, "wb") as sink:
+            yield sink
+
+    def _local(self, run: Run) -> str:
+        """The path of a run on this machine, which may mean to copy it first."""
+        if self._remote is None:
+            return f"{self._folder}/{run.path}"
+        name = hashlib.sha256(f"{self.root}/{run.path}".encode()).hexdigest()
+        local = os.path.join(self._cache, name[:2], f"{name}.arrow")
+        if not os.path.exists(local) or os.path.getsize(local) != run.bytes:
+            os.makedirs(self._cache, mode=0o700, exist_ok=True)
+            os.makedirs(os.path.dirname(local), exist_ok=True)
+            with _whole_or_nothing(local) as unfinished:
+                fs.copy_files(
+                    f"{self._folder}/{run.path}",
+                    unfinished,
+                    source_filesystem=self._remote,
+                    destination_filesystem=fs.LocalFileSystem(),
+                )
+        return local
+
+
+def _file_system(root: str) -> tuple[fs.FileSystem, str]:
+    # Spark says s3a where pyarrow says s3.
+    system, folder = fs.FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", root))
+    return system, folder
+
+
+@contextlib.contextmanager
+def _whole_or_nothing(target: str) -> Iterator[str]:
+    """A name to write a file under, which becomes the target when it is whole and on the disk."""
+    unfinished = f"{target}.{uuid.uuid4().hex[:12]}.unfinished"
+    try:
+        yield unfinished
+        _sync(unfinished)
+        os.replace(unfinished, target)
+        _sync(os.path.dirname(target))
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(unfinished)
+        raise
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+_open: OrderedDict[tuple[str, int, int], OpenRun] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _opened(path: str) -> OpenRun:
+    """A run from the cache, or opened. A file that was replaced under its name is another run."""
+    found = os.stat(path)
+    key = (path, found.st_ino, found.st_mtime_ns)
+    with _lock:
+        if key in _open:
+            _open.move_to_end(key)
+            return _open[key]
+    run = OpenRun(path)
+    with _lock:
+        _open[key] = run
+        while len(_open) > _MOST_OPEN:
+            _open.popitem(last=False)
+    return run
