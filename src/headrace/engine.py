@@ -82,9 +82,7 @@ class Engine:
 
     def sql(self, text: str, frames: Mapping[str, Any] | None = None) -> Any:
         """A DataFrame for `text`, in which each name of `frames` stands for that DataFrame."""
-        escaped = text.replace("{", "{{").replace("}", "}}")
-        for name in frames or {}:
-            escaped = re.sub(rf"`?\b{re.escape(name)}\b`?", f"{{{name}}}", escaped)
+        escaped = _named(text.replace("{", "{{").replace("}", "}}"), list(frames or {}))
         with self.translated():
             return self.spark.sql(escaped, **(frames or {})) if frames else self.spark.sql(text)
 
@@ -107,13 +105,35 @@ class Engine:
             if table.num_rows == 0:
                 ddl = ", ".join(f"`{item.name}` {ddl_type(item.type)}" for item in table.schema)
                 return self.spark.createDataFrame([], ddl)
-            return self.spark.createDataFrame(table)
+            frame = self.spark.createDataFrame(table)
+            # PySpark takes a timestamp without a time zone for one with: in UTC it is the same moment.
+            if not any(pa.types.is_timestamp(item.type) and item.type.tz is None for item in table.schema):
+                return frame
+            kinds = {item.name: ddl_type(item.type) for item in table.schema}
+            return frame.selectExpr(*(f"CAST(`{name}` AS {kind}) AS `{name}`" for name, kind in kinds.items()))
 
     def arrow(self, frame: Any) -> pa.Table:
         """All rows of a DataFrame that is known to be small."""
         self._done += 1
         with self.translated():
             return frame.toArrow()
+
+    def stage(self, frame: Any, function: Any, ddl: str, by: str, tasks: int | None) -> Any:
+        """What `function`, from Arrow batches to Arrow batches, makes of each of `tasks` partitions by `by`."""
+        with self.translated():
+            return frame.repartition(tasks or self.parallelism, by).mapInArrow(function, ddl)
+
+    @property
+    def levels_a_job(self) -> int:
+        """How many of our stages one job may have: a Connect server refuses plans that are nested too deeply."""
+        return 1_000 if self.kind == "spark" else 4
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks a stage of ours is cut into: the machine's cores, or a cluster's shuffle partitions."""
+        if self.kind == "connect":
+            return int(self.spark.conf.get("spark.sql.shuffle.partitions", "200"))
+        return os.cpu_count() or 2
 
     def write(self, frame: Any, path: str) -> None:
         """Write a DataFrame as Parquet into a new folder."""
@@ -286,10 +306,33 @@ def _driver_memory() -> int:
     return max(1024, min(8192, total // 3))
 
 
+def _named(text: str, names: Sequence[str]) -> str:
+    """SQL with each of the names in braces, where it is a relation's and not a column's or part of a text."""
+    if not names:
+        return text
+    listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    tokens = re.compile(rf"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|\b(?:{listed})\b""", re.DOTALL)
+    # Our own SQL quotes columns and no relations, so a quoted name is a relation's only where it never stands bare.
+    bare = {found for found in tokens.findall(text) if found in names}
+    quoted = {f"`{name}`": name for name in names if name not in bare}
+
+    def put(found: re.Match[str]) -> str:
+        name = found[0] if found[0] in bare else quoted.get(found[0])
+        return found[0] if name is None else f"{{{name}}}"
+
+    return tokens.sub(put, text)
+
+
 def _translate(error: Any) -> tuple[str, str]:
     text = str(error).strip()
     if "StatusCode.UNAVAILABLE" in text:
         return "ENGINE_GONE", "The engine's server does not answer any more."
+    if "Traceback (most recent call last)" in text:
+        # A task of ours failed: what its Python said last is the reason.
+        name, _colon, said = text.split("JVM stacktrace")[0].strip().splitlines()[-1].partition(": ")
+        if name == "ArithmeticError":
+            return "ARITHMETIC_OVERFLOW", said or name
+        return "TASK_FAILED", said or name
     # Spark appends the logical plan and a Java stack; the first paragraph is what helps.
     first = re.split(r"\n\s*(?:;|\n|'?[A-Z][A-Za-z]+ |JVM stacktrace|== SQL)", text)[0].strip()
     condition = None

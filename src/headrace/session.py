@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.language import Statement, parse, parse_time
-from headrace.runtime import loop, status
+from headrace.runtime import explain, loop, status
 from headrace.runtime.changes import tagged
 from headrace.runtime.execute import execute
 from headrace.runtime.feeding import feed
@@ -84,7 +84,7 @@ class Session:
         """Run one parsed statement."""
         return execute(self._home, self._listeners, statement)
 
-    def feed(self, name: str, rows: Any, at: Any | Sequence[Any] | None = None) -> int:
+    def feed(self, name: str, rows: Any, at: Any | Sequence[Any] | None = None, *, ops: Any = None) -> int:
         """Put rows into a source, stream or table; they are durable when this returns.
 
         Parameters
@@ -95,13 +95,16 @@ class Session:
             Mappings or tuples, a pandas or Spark DataFrame, or an Arrow table.
         at
             When they arrive: one time for all, or one for each row. Numbers are seconds since the epoch.
+        ops
+            For a table with a primary key: what the rows do, ``"+"`` (insert or replace) or ``"-"`` (delete). One
+            operation for all rows, one for each, or the name of the column of the rows that has them.
 
         Returns
         -------
         int
             How many rows were taken in.
         """
-        return feed(self._home, name, rows, at)
+        return feed(self._home, name, rows, at, ops)
 
     def refresh(self, view: str | None = None) -> Refreshed:
         """Land what has arrived and refresh every view that is due, or `view` and what it reads."""
@@ -127,7 +130,7 @@ class Session:
 
     def explain(self, name: str) -> str:
         """How an object is kept, in words."""
-        return status.explain_object(self._home, self._home.snapshot().find(name))
+        return explain.explain_object(self._home, self._home.snapshot().find(name))
 
     def status(self) -> list[status.ObjectStatus]:
         """Every object: rows, parts, freshness, last refresh, strategy, and what went astray."""

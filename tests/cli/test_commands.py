@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,9 @@ class FakeHarness:
     def main_list(self) -> list[tuple[str, str, str]]:
         return [("ingest", "Fig. 1", "rows a second"), ("q3", "Fig. 3", "a join")]
 
-    def run(self, name: str, quick: bool, engine: str | None, out: Path) -> None:
+    def run(
+        self, name: str, quick: bool, engine: str | None, out: Path, *, options: Mapping[str, str] | None = None
+    ) -> None:
         self.ran.append((name, quick, engine, out))
 
 

@@ -33,7 +33,7 @@ def failing(home: Path, text: str, *more: str) -> Result:
         (f"{TABLE}; INSERT INTO t VALUES (1, NULL)", "NULL_VALUE", "t.b is NOT NULL"),
         (f"{TABLE}; UPDATE t SET c = 1", "UNKNOWN_COLUMN", "Hint: It has: a, b."),
         ("CREATE STREAM s (a INT) OVER x", "MISPLACED_CLAUSE", "Hint:"),
-        (f"{TABLE}; SELECT a FROM t [ROWS 5]", "NOT_YET_MAINTAINED", "SHOW FEATURES"),
+        (f"{TABLE}; EXPECT 5 ROWS INTO t", "NOT_YET_MAINTAINED", "SHOW FEATURES"),
         ("SHOW NOTHING", "UNKNOWN_THING_TO_SHOW", "line 1, column 6"),
     ],
 )

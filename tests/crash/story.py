@@ -35,6 +35,10 @@ CREATE VIEW sums AS SELECT room, count(*) AS n, sum(degrees) AS degrees FROM all
 CREATE VIEW busy AS SELECT room, n FROM sums WHERE n > 1;
 CREATE VIEW kinds AS SELECT kind, count(*) AS n FROM events GROUP BY kind;
 CREATE STREAMED VIEW noted AS SELECT id, note FROM notes WHERE id > 1;
+CREATE VIEW followed AS SELECT n.name, count(*) AS n, max(t.degrees) AS most FROM temps t LEFT JOIN names n
+  ON t.room = n.room GROUP BY n.name REFRESH POLICY INCREMENTAL;
+CREATE STREAMED VIEW followed_hot AS SELECT f.name, h.degrees FROM hot h JOIN names f ON h.room = f.room
+  REFRESH POLICY INCREMENTAL;
 """
 
 #: The relations rows are put into, and the columns the model has of them.

@@ -43,6 +43,7 @@ KINDS = {
     "before write",
     "after write",
     "landed",
+    "states written",
     "before delete",
     "after delete",
     "before lease",

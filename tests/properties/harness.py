@@ -90,6 +90,8 @@ def plain(value: Any) -> Any:
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     if isinstance(value, list):
         return tuple(plain(item) for item in value)
+    if isinstance(value, dict):
+        return tuple((name, plain(item)) for name, item in value.items())
     return value
 
 

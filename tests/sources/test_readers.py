@@ -175,18 +175,19 @@ def test_parquet_types_that_mean_the_same_are_cast(tmp_path: Path) -> None:
             "d": pa.array([5], pa.int64()),
             "s": pa.array(["x"]).dictionary_encode(),
             "l": pa.array([[1]], pa.list_(pa.int64())),
+            "v": pa.array(["y"], pa.string_view()),
         }
     )
     pq.write_table(table, path)
     schema = pa.schema(
         [
             ("T", pa.timestamp("us", tz="UTC")), ("D", pa.decimal128(20, 2)), ("S", pa.string()),
-            ("L", pa.list_(pa.int32())),
+            ("L", pa.list_(pa.int32())), ("V", pa.string()),
         ]
     )  # fmt: skip
     (row,) = rows(read(path, "parquet", schema))
     assert row["T"] == moment
-    assert (str(row["D"]), row["S"], row["L"]) == ("5.00", "x", [1])
+    assert (str(row["D"]), row["S"], row["L"], row["V"]) == ("5.00", "x", [1], "y")
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,10 @@ def demo(
         raise typer.Exit(1)
 
 
-@app.command(help="Run one of the papers' experiments beside its baselines.")
+@app.command(
+    help="Run one of the papers' experiments beside its baselines. Its own options follow as --option value.",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
 def bench(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Argument(help="The experiment; --list names them.")] = None,
@@ -268,7 +271,7 @@ def bench(
     debug: Debug = False,
 ) -> None:
     settings = _settings(ctx, engine=engine, debug=debug)
-    from headrace.cli.benching import ROOT, check_name, harness
+    from headrace.cli.benching import ROOT, check_name, harness, own_options
     from headrace.cli.results import print_table
 
     if name is None and not list_:
@@ -279,4 +282,4 @@ def bench(
         print_table(consoles.out(), ("name", "figure", "what it measures"), known)
         return
     check_name(name, [entry[0] for entry in known])
-    benches.run(name, quick, settings.engine, out or ROOT / "bench" / "results")
+    benches.run(name, quick, settings.engine, out or ROOT / "bench" / "results", options=own_options(ctx.args))

@@ -58,3 +58,14 @@ def check_name(name: str, known: list[str]) -> None:
         f"There is no benchmark called {name}.",
         hint=f"Did you mean {', '.join(close)}?" if close else "headrace bench --list names them all.",
     )
+
+
+def own_options(words: list[str]) -> dict[str, str]:
+    """An experiment's own options, from what stands behind its name: --sf 10 --queries 1,3."""
+    if len(words) % 2 or not all(word.startswith("--") for word in words[::2]):
+        raise DefinitionError(
+            "BAD_OPTION",
+            f"An experiment's own options are given as --option value, not as {' '.join(words)}.",
+            hint="headrace bench tpch --sf 10 --queries 1,3",
+        )
+    return {word.removeprefix("--"): value for word, value in zip(words[::2], words[1::2], strict=True)}

@@ -12,7 +12,7 @@ from headrace.storage.records import LATE_SUFFIX, REJECTED_SUFFIX
 
 COLUMNS = (
     "object", "kind", "rows stored", "parts", "size", "reaches", "behind", "last refresh", "took", "strategy",
-    "rejected", "late", "error",
+    "strategy changed", "state", "rejected", "late", "error",
 )  # fmt: skip
 
 
@@ -25,7 +25,18 @@ def as_rows(objects: Sequence[ObjectStatus]) -> tuple[Sequence[str], list[list[A
     """Column names and rows for people. Columns in which nothing stands are left out, as are empty side streams."""
     shown = [item for item in objects if item.rows or not item.name.endswith((LATE_SUFFIX, REJECTED_SUFFIX))]
     rows = [_row(item) for item in shown]
-    optional = {"late", "rejected", "error", "behind", "reaches", "last refresh", "took", "strategy"}
+    optional = {
+        "late",
+        "rejected",
+        "error",
+        "behind",
+        "reaches",
+        "last refresh",
+        "took",
+        "strategy",
+        "strategy changed",
+        "state",
+    }
     kept = [at for at, name in enumerate(COLUMNS) if name not in optional or any(row[at] for row in rows)]
     return [COLUMNS[at] for at in kept], [["" if row[at] is None else row[at] for at in kept] for row in rows]
 
@@ -43,6 +54,8 @@ def _row(item: ObjectStatus) -> list[Any]:
         item.last_refresh and item.last_refresh.partition(".")[0].removesuffix("Z") + "Z",
         _seconds(item.refresh_seconds),
         item.strategy,
+        item.strategy_changed,
+        _size(item.state_bytes) if item.state_bytes else None,
         item.rejected or None,
         item.late or None,
         item.error,

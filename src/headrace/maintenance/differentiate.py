@@ -6,12 +6,13 @@ is the change. Several points go into one Spark job.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from headrace.engine import Engine
 from headrace.language import Query
 from headrace.language.types import arrow_type
 from headrace.maintenance.logs import listed, log_fields
@@ -26,11 +27,18 @@ def changes_at(
     relations: Relations, view: Object, query: Query, points: Sequence[int], previous: Any | None
 ) -> pa.Table:
     """Signed rows (the view's columns, `__t`, `__w`) that lead from `previous` through the results at `points`."""
+    return differences(relations.logs.engine, view, points, previous, lambda point: relations.evaluate(query, point))
+
+
+def differences(
+    engine: Engine, view: Object, points: Sequence[int], previous: Any | None, evaluate: Callable[[int], Any]
+) -> pa.Table:
+    """As `changes_at`, for whatever `evaluate` gives at a point."""
     found = []
     for start in range(0, len(points), POINTS_A_JOB):
         chunk = points[start : start + POINTS_A_JOB]
-        before = previous if start == 0 else relations.evaluate(query, points[start - 1])
-        found.append(_differences(relations, view, query, chunk, before))
+        before = previous if start == 0 else evaluate(points[start - 1])
+        found.append(_differences(engine, view, chunk, before, evaluate))
     wanted = pa.schema([(item.name, arrow_type(item.type)) for item in signed_fields(view)])
     return pa.concat_tables([table.cast(wanted) for table in found]) if found else wanted.empty_table()
 
@@ -40,15 +48,16 @@ def signed_fields(view: Object) -> tuple[Field, ...]:
     return log_fields(replace(view, log="signed"))
 
 
-def _differences(relations: Relations, view: Object, query: Query, points: Sequence[int], before: Any | None) -> Any:
-    engine = relations.logs.engine
+def _differences(
+    engine: Engine, view: Object, points: Sequence[int], before: Any | None, evaluate: Callable[[int], Any]
+) -> Any:
     names = listed(view.names)
     ends = [*points[1:], None]
     frames: dict[str, Any] = {}
     selects = []
     for number, (point, end) in enumerate(zip(points, ends, strict=True)):
         name = f"result_{number}_"
-        frames[name] = relations.evaluate(query, point).toDF(*view.names)
+        frames[name] = evaluate(point).toDF(*view.names)
         selects.append(f"SELECT {names}, {_lives(point, end)} AS __life FROM {name}")
     if before is not None:
         frames["result_before_"] = before.toDF(*view.names)

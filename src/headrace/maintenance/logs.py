@@ -8,7 +8,7 @@ kind      further columns             a row means
 append    `__seq`                     one row added
 upsert    `__seq`, `__op`             `+`: the key now has this row; `-`: the key is gone
 signed    `__w`                       the row's weight changes by `__w`
-state     (none, not even `__t`)      the relation is exactly these rows
+state     `__w`, and no `__t`         the relation has the row `__w` times more, or fewer
 ========  ==========================  ================================================================
 
 An upsert log is tagged when it is read, not when it lands: `u` and `+` follow from the order of a key's rows in time.
@@ -32,14 +32,16 @@ from headrace.storage.records import Field, Object, Part
 from headrace.storage.writer import MICROS
 
 TS = Field("TS", "TIMESTAMP")
-_NEVER = (1 << 63) - 1
+#: When a row ends that has not ended.
+NEVER = (1 << 63) - 1
 _MOST_GIVEN = 64
+_MOST_KEPT = 16
 
 _EXTRA = {
     "append": (Field("__t", "BIGINT"), Field("__seq", "BIGINT")),
     "upsert": (Field("__t", "BIGINT"), Field("__seq", "BIGINT"), Field("__op", "STRING")),
     "signed": (Field("__t", "BIGINT"), Field("__w", "BIGINT")),
-    "state": (),
+    "state": (Field("__w", "BIGINT"),),
 }
 
 
@@ -79,9 +81,17 @@ class Logs:
     def __init__(self, engine: Engine, files: Files) -> None:
         self.engine = engine
         self.files = files
-        self._recent = RecentFiles(files)
+        self.recent = RecentFiles(files)
         # Views that are refreshed together read the same relations: each is given to the engine once.
         self._given: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        #: What was worked out from logs and is worth keeping while they are the same.
+        self.kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+
+    def keep(self, key: tuple[Any, ...], value: Any) -> None:
+        """Keep a value until others push it out."""
+        self.kept[key] = value
+        while len(self.kept) > _MOST_KEPT:
+            self.kept.popitem(last=False)
 
     def rows(self, item: Object, parts: Sequence[Part], upto: int | None, since: int | None = None) -> Any:
         """The log's rows with `since` < `__t` <= `upto`, as they are stored."""
@@ -106,27 +116,42 @@ class Logs:
     ) -> Any:
         """The relation at time `upto` (None: all that is stored).
 
-        `extra` asks for columns that a star would not show: ``__t``, the time of a row's birth, and ``PART_TIMESTAMP``.
+        `extra` asks for columns that a star would not show: ``__t``, the time of a row's birth, ``__seq``, its place
+        among those of one time (not in a signed log), and ``PART_TIMESTAMP``.
         """
         since = None if forgotten_before is None else forgotten_before - 1
         inserts_only = all(part.inserts_only for part in parts)
-        if item.log != "state" and 0 < sum(part.rows for part in parts) <= MOST_ROWS:
+        if 0 < sum(part.rows for part in parts) <= MOST_ROWS:
             small = self._small_relation(item, parts, upto, since, inserts_only, extra)
             if small is not None:
                 return small
         log = self.rows(item, parts, upto, since)
-        if item.log == "state":
-            return log
         shown = listed(item.names)
         if item.option("exposes_ts"):
             shown += ", timestamp_micros(__t) AS TS"
         for column in extra:
-            shown += f", {_extra_column(item, column)}"
-        if item.log == "append" or (item.log == "signed" and inserts_only):
+            shown += f", {extra_column(item, column)}"
+        if item.log == "append" or (item.log in ("signed", "state") and inserts_only):
             return self.engine.sql(f"SELECT {shown} FROM log_rows", {"log_rows": log})
         if item.log == "upsert":
-            return self.engine.sql(_latest_of_each_key(item, shown), {"log_rows": log})
+            return self._newest(item, parts, log, upto, since, shown)
+        if item.log == "state":
+            return self.engine.sql(_content(item), {"log_rows": log})
         return self.engine.sql(_rows_of_positive_weight(item, shown), {"log_rows": log})
+
+    def _newest(
+        self, item: Object, parts: Sequence[Part], log: Any, upto: int | None, since: int | None, shown: str
+    ) -> Any:
+        """The newest row of each key. Rows of which it is known that no two have the same key need no comparing."""
+        known = item.option("unique_upto")
+        if known is None:
+            return self.engine.sql(_latest_of_each_key(item, shown), {"log_rows": log})
+        once = self.rows(item, [part for part in parts if part.arrived_in <= known], upto, since)
+        later = [part for part in parts if part.arrived_in > known]
+        if not later:
+            return self.engine.sql(f"SELECT {shown} FROM log_rows WHERE __op = '+'", {"log_rows": once})
+        frames = {"once_": once, "later_": self.rows(item, later, upto, since)}
+        return self.engine.sql(_unless_replaced(item, shown), frames)
 
     def _small_relation(
         self,
@@ -144,7 +169,7 @@ class Logs:
         paths = tuple(path for part in parts if _touches(part, upto, since) for path in part.files)
         key = (item.id, item.options.get("exposes_ts"), paths, upto, since, tuple(extra))
         if key not in self._given:
-            tables = [table.select(schema.names).cast(schema) for table in self._recent.read(paths)]
+            tables = [table.select(schema.names).cast(schema) for table in self.recent.read(paths)]
             rows = pa.concat_tables(tables) if tables else schema.empty_table()
             self._given[key] = self.engine.frame(resolve(item, rows, upto, since, inserts_only, extra))
             while len(self._given) > _MOST_GIVEN:
@@ -172,19 +197,32 @@ def _touches(part: Part, upto: int | None, since: int | None) -> bool:
     return not (since is not None and part.newest is not None and part.newest <= since)
 
 
-def _extra_column(item: Object, column: str) -> str:
+def extra_column(item: Object, column: str, born: str = "__t") -> str:
+    """A column beside those that are shown, as SQL over a log's rows."""
     if column == PART_TIMESTAMP:
         length = (item.partition_length or 1) * MICROS
-        return f"timestamp_micros(CAST(floor(__t / {length}) AS BIGINT) * {length}) AS {PART_TIMESTAMP}"
+        return f"timestamp_micros(CAST(floor({born} / {length}) AS BIGINT) * {length}) AS {PART_TIMESTAMP}"
     return column
 
 
 def _latest_of_each_key(item: Object, shown: str) -> str:
-    key = listed(item.key or ())
-    stored = listed([*item.names, "__t", "__op"])
+    newest = f"OVER (PARTITION BY {listed(item.key or ())} ORDER BY __t DESC, __seq DESC)"
     return (
-        f"SELECT {shown} FROM (SELECT newest.* FROM (SELECT max_by(struct({stored}), struct(__t, __seq)) AS newest"
-        f" FROM log_rows GROUP BY {key})) WHERE __op = '+'"
+        f"SELECT {shown} FROM (SELECT *, row_number() {newest} AS __rank FROM log_rows) WHERE __rank = 1 AND __op = '+'"
+    )
+
+
+def _unless_replaced(item: Object, shown: str) -> str:
+    """Rows of `once_`, each key once, but for those that `later_` has too: of these the newest of both."""
+    keys = listed(item.key or ())
+    same = " AND ".join(f"once_rows.{quoted(name)} <=> later_keys.{quoted(name)}" for name in item.key or ())
+    later = f"(SELECT DISTINCT {keys} FROM later_) AS later_keys"
+    columns = listed([field.name for field in log_fields(item)])
+    replaced = f"SELECT {columns} FROM once_ AS once_rows LEFT SEMI JOIN {later} ON {same}"
+    again = f"SELECT {columns} FROM later_ UNION ALL {replaced}"
+    newest = _latest_of_each_key(item, shown).replace("FROM log_rows", f"FROM ({again})")
+    return (
+        f"SELECT {shown} FROM once_ AS once_rows LEFT ANTI JOIN {later} ON {same} WHERE __op = '+' UNION ALL {newest}"
     )
 
 
@@ -192,7 +230,7 @@ def _versions(item: Object) -> str:
     key = item.key or ()
     return (
         f"SELECT {listed(item.names)}, __t AS __from, __to FROM (SELECT *, coalesce(lead(__t) OVER"
-        f" (PARTITION BY {listed(key)} ORDER BY __t), {_NEVER}) AS __to FROM (SELECT *, row_number() OVER"
+        f" (PARTITION BY {listed(key)} ORDER BY __t), {NEVER}) AS __to FROM (SELECT *, row_number() OVER"
         f" (PARTITION BY {listed([*key, '__t'])} ORDER BY __seq DESC) AS __rank FROM log_rows) WHERE __rank = 1)"
         f" WHERE __op = '+'"
     )
@@ -204,6 +242,14 @@ def _rows_of_positive_weight(item: Object, shown: str) -> str:
         f"SELECT {shown} FROM (SELECT *, explode(sequence(CAST(1 AS BIGINT), __n)) AS __i FROM"
         f" (SELECT {columns}, max(CASE WHEN __w > 0 THEN __t END) AS __t, sum(__w) AS __n FROM log_rows"
         f" GROUP BY {columns}) WHERE __n > 0)"
+    )
+
+
+def _content(item: Object) -> str:
+    columns = listed(item.names)
+    return (
+        f"SELECT {columns} FROM (SELECT *, explode(sequence(CAST(1 AS BIGINT), __n)) AS __i FROM"
+        f" (SELECT {columns}, sum(__w) AS __n FROM log_rows GROUP BY {columns}) WHERE __n > 0)"
     )
 
 

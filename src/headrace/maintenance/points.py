@@ -1,4 +1,8 @@
-"""The points of time at which a view may change: every time at which something it reads changed.
+"""The points of time at which a view may change: every time at which something it reads changed or dies.
+
+Rows die in windows on time, and where a query compares them with Now (`algebra.clock_reads`); the times of both follow
+from the rows. A use of Now that follows from nothing is read at the other points alone: the current time of such a view
+is that of the last change of what it reads.
 
 A view that is refreshed EVERY d has its points on the grid of multiples of d instead; what happened between two of them
 is released at the later one. The first point of every view is its birth, at which all it then has is released. A view
@@ -8,12 +12,15 @@ last refresh left it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from headrace.maintenance.logs import Logs
+from headrace.algebra.clock_reads import Crossing
+from headrace.language import Query, RelationRef
+from headrace.maintenance.logs import Logs, tag_names
 from headrace.maintenance.relations import Relations, least
+from headrace.maintenance.windows import reach_back, turns
 from headrace.storage.records import Object, Part
 
 
@@ -43,23 +50,35 @@ def points_of(relations: Relations, view: Object, start: int | None, end: int | 
     """A view's points from `start` (inclusive) up to `end`, its birth among them, in order."""
     born = view.option("born")
     first = born if start is None else start if born is None else max(start, born)
-    points = points_between(relations, relations.source.needs(view), first, end, view.option("every"))
+    query = relations.query_of(view)
+    points = points_between(relations, relations.source.needs(view), first, end, view.option("every"), query)
     if born is not None and born == first and born not in points and (end is None or born <= end):
         return [born, *points]
     return points
 
 
 def points_between(
-    relations: Relations, inputs: Iterable[Object], start: int | None, end: int | None, every: int | None
+    relations: Relations,
+    inputs: Iterable[Object],
+    start: int | None,
+    end: int | None,
+    every: int | None,
+    query: Query | None = None,
 ) -> list[int]:
-    """The points of a query over `inputs` from `start` (inclusive) up to `end`, in order."""
+    """The points of a query over `inputs` from `start` (inclusive) up to `end`, in order.
+
+    Without the query itself, those at which its inputs change.
+    """
     first = start if every is None or start is None else start - every
-    times = [_times_of(relations, item, first, end) for item in inputs]
+    if query is not None and query.reads_clock:
+        times = _timed(relations, query, first, end)
+    else:
+        times = [_times_of(relations, item, first, end) for item in inputs]
     points = np.unique(np.concatenate(times)) if times else np.empty(0, dtype=np.int64)
     if every is not None:
         points = np.unique(-(-points // every) * every)
-        if end is not None:
-            points = points[points <= end]
+    if end is not None:
+        points = points[points <= end]
     if start is not None:
         points = points[points >= start]
     return [int(point) for point in points]
@@ -72,6 +91,64 @@ def _times_of(relations: Relations, item: Object, start: int | None, end: int | 
         return np.array(found, dtype=np.int64)
     parts = relations.source.parts(item)
     return times_between(relations.logs, parts, start, least(end, relations.reach(item, parts)))
+
+
+def refresh_time(
+    relations: Relations, query: Query, inputs: Sequence[Object], reached: Mapping[int, int]
+) -> int | None:
+    """The time a refresh brings a view to: the newest its inputs can be read at; where rows die by time, the clock."""
+    newest = max(reached.values(), default=None)
+    if not query.reads_clock:
+        return newest
+    if relations.asked(query).reads.floats:
+        points = points_between(relations, inputs, None, relations.now, None, query)
+        return points[-1] if points else newest
+    return max((time for time in (newest, relations.clock) if time is not None), default=None)
+
+
+def dies_by_now(
+    relations: Relations, query: Query, inputs: Sequence[Object], after: int | None, every: int | None
+) -> bool:
+    """Whether the clock has passed a point of the view after `after`, though nothing need have arrived."""
+    if not query.reads_clock:
+        return False
+    start = None if after is None else after + 1
+    return bool(points_between(relations, inputs, start, relations.now, every, query))
+
+
+def _timed(relations: Relations, query: Query, start: int | None, end: int | None) -> list[np.ndarray]:
+    """The times at which a query changes whose rows die by time: births and deaths, as windows show them."""
+    asked = relations.asked(query)
+    references = asked.query.relations()
+    found = []
+    for ref in dict.fromkeys(references):
+        item = relations.source.find(ref.name)
+        if ref.window is None:
+            found.append(_times_of(relations, item, start, end))
+        else:
+            first = None if start is None else start - reach_back(ref.window)
+            found.append(turns(ref.window, _times_of(relations, item, first, end)))
+    found += [_crossed(relations, references[one.relation], one, end) for one in asked.reads.crossings]
+    for lifted in asked.lifted:
+        born = relations.grown(relations, lifted.inner, relations.now if end is None else end, monotonic=True)
+        found.append(turns(lifted.window, born.table.column("__t").to_numpy()))
+    return found
+
+
+def _crossed(relations: Relations, ref: RelationRef, crossing: Crossing, end: int | None) -> np.ndarray:
+    """The times at which comparisons with Now turn over, of all rows there ever were."""
+    item, engine = relations.source.find(ref.name), relations.logs.engine
+    if item.log == "state" or ref.kind == "changes":
+        rows = relations.changes_of(relations, item, None, end)
+        time = tag_names(item)[1]
+    else:
+        parts = relations.source.parts(item)
+        rows = relations.logs.rows(item, parts, least(end, relations.reach(item, parts)))
+        time = "timestamp_micros(__t)"
+    shown = f", {time} AS TS" if item.option("exposes_ts") else ""
+    text = f"SELECT DISTINCT {crossing.text} AS time FROM (SELECT *{shown} FROM crossing_rows)"
+    times = engine.arrow(engine.sql(text, {"crossing_rows": rows})).column("time").drop_null().to_numpy()
+    return np.concatenate([times + step for step, wanted in ((0, crossing.at), (1, crossing.after)) if wanted])
 
 
 def times_between(logs: Logs, parts: Sequence[Part], start: int | None, end: int | None) -> np.ndarray:

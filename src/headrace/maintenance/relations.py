@@ -6,16 +6,22 @@ whose rows are kept as a plain state knows only its newest content; at an earlie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from headrace.algebra.asked import Asked, make_ready
+from headrace.algebra.births import same_moment
 from headrace.algebra.non_retroactive import meet_versions
+from headrace.algebra.seconds import at_time
 from headrace.algebra.stars import spell_out_stars
+from headrace.algebra.windowed_subqueries import Lifted
 from headrace.errors import DefinitionError, StorageError
 from headrace.language import Query, RelationRef
-from headrace.maintenance.logs import Logs, relation_fields
+from headrace.maintenance.grown import Grown
+from headrace.maintenance.logs import Logs, listed, relation_fields, tag_names
 from headrace.maintenance.small_logs import PART_TIMESTAMP
+from headrace.maintenance.windows import check_window, edge, newest_rows, order_of, since
 from headrace.storage.records import Object, Part, RefreshRecord
 
 
@@ -36,7 +42,8 @@ class Relations:
     """Relations of one home at one snapshot.
 
     `reach` tells how far an object may be read, `forgotten` before which time its rows are gone, `query_of` a view's
-    query, and `earlier` gives the same for an earlier snapshot.
+    query, and `earlier` gives the same for an earlier snapshot. `clock` is what the clock shows, None if it has seen no
+    time yet; `grown` works out results that only grow.
     """
 
     logs: Logs
@@ -46,9 +53,16 @@ class Relations:
     query_of: Callable[[Object], Query]
     earlier: Callable[[int], Relations]
     changes_of: Callable[[Relations, Object, int | None, int | None], Any]
+    clock: int | None
+    grown: Callable[..., Grown]
 
-    def at(self, item: Object, time: int | None, extra: Sequence[str] = ()) -> Any:
-        """The relation of `item` at `time`; None means now."""
+    @property
+    def now(self) -> int:
+        """The current time; 1970 as long as nothing has been seen."""
+        return self.clock or 0
+
+    def at(self, item: Object, time: int | None, extra: Sequence[str] = (), after: int | None = None) -> Any:
+        """The relation of `item` at `time`; None means now. Rows born up to `after` may be left out."""
         parts = self.source.parts(item)
         if item.kind == "source":
             raise DefinitionError(
@@ -69,36 +83,114 @@ class Relations:
         born = item.option("born") if item.maintained else None
         if time is not None and born is not None and time < born:
             # A view's log begins with its birth; before it, the view is what its query would have given.
+            if extra:
+                raise DefinitionError(*_no_times(item, extra))
             return self.evaluate(self.query_of(item), time).toDF(*item.names)
         upto = least(time, self.reach(item, parts))
         forgotten = self.forgotten(item, parts, upto) if item.forgets_rows else None
+        if after is not None and item.log == "append":
+            forgotten = after + 1 if forgotten is None else max(forgotten, after + 1)
         return self.logs.relation(item, parts, upto, forgotten_before=forgotten, extra=extra)
 
     def evaluate(self, query: Query, time: int | None = None) -> Any:
-        """The query's result over all its relations at `time`."""
+        """The query's result over all its relations at `time`; None means now."""
+        asked = self.asked(query)
+        at = self.now if time is None and query.reads_clock else time
+        if asked.internal:
+            return self._grown_at(query, at or 0)
+        return self.rows(asked.outer, at, lifted=asked.lifted)
+
+    def asked(self, query: Query) -> Asked:
+        """The query made ready for a time."""
+        return make_ready(query, tuple(self._fields(ref) for ref in query.relations()))
+
+    def _fields(self, ref: RelationRef) -> tuple[tuple[str, str], ...]:
+        item = self.source.find(ref.name)
+        found = tuple((field.name, field.type) for field in relation_fields(item))
+        return (*found, (tag_names(item)[1], "TIMESTAMP")) if ref.kind == "changes" else found
+
+    def rows(
+        self,
+        query: Query,
+        time: int | None,
+        *,
+        lifted: Sequence[Lifted] = (),
+        extras: Mapping[int, tuple[str, ...]] | None = None,
+    ) -> Any:
+        """The result at `time` of a query in which every relation has a name.
+
+        `lifted` are the subqueries among them. `extras` are hidden columns it reads beside those a relation shows.
+        """
+        frames = {}
         references = query.relations()
-        items = [self.source.find(ref.name) for ref in references]
-        extras: list[tuple[str, ...]] = [(PART_TIMESTAMP,) if ref.part_timestamp else () for ref in references]
+        subqueries = {item.name: item for item in lifted}
+        numbers = [number for number, ref in enumerate(references) if ref.name not in subqueries]
+        items = {number: self.source.find(references[number].name) for number in numbers}
+        wanted = {
+            number: ((PART_TIMESTAMP,) if ref.part_timestamp else ()) + tuple((extras or {}).get(number, ()))
+            for number, ref in enumerate(references)
+        }
         versions: frozenset[int] = frozenset()
-        fixed = frozenset(number for number, item in enumerate(items) if item.option("non_retroactive"))
+        fixed = frozenset(number for number, item in items.items() if item.option("non_retroactive"))
         parted = frozenset(number for number, ref in enumerate(references) if ref.part_timestamp)
-        shown = {number: [field.name for field in relation_fields(item)] for number, item in enumerate(items)}
+        shown = {number: [field.name for field in relation_fields(item)] for number, item in items.items()}
+        names = [f"relation_{number}_" for number in range(len(references))]
+        for number, ref in enumerate(references):
+            if ref.name in subqueries:
+                part, shown[number] = self._windowed_subquery(subqueries[ref.name], time or 0)
+                frames[names[number]] = part
         if parted:
             query = spell_out_stars(query, parted, shown)
         if fixed:
             rewritten = meet_versions(query, fixed, shown)
             query, versions = rewritten.query, rewritten.versions
             for number in rewritten.arrivals:
-                extras[number] = (*extras[number], "__t")
-        names = [f"relation_{number}_" for number in range(len(references))]
-        frames = {}
-        for number, (ref, item) in enumerate(zip(references, items, strict=True)):
+                wanted[number] = tuple(dict.fromkeys((*wanted[number], "__t")))
+        for number, item in items.items():
+            ref = references[number]
             seen, at = self._moment(ref, time)
+            check_window(ref, item)
             if number in versions:
                 frames[names[number]] = seen.logs.versions(item, seen.source.parts(item), at)
             else:
-                frames[names[number]] = seen._referred(ref, item, at, extras[number])
-        return self.logs.engine.sql(query.to_spark(names), frames)
+                frames[names[number]] = seen._referred(ref, item, at, wanted[number])
+        return self.logs.engine.sql(at_time(query, time or 0).to_spark(names), frames)
+
+    def _grown_at(self, query: Query, time: int) -> Any:
+        """The result over INTERNAL windows, which AS OF can only move as a whole."""
+        query, as_of = same_moment(query)
+        seen = self
+        if as_of is not None and as_of.snapshot is not None:
+            seen = self.earlier(as_of.snapshot)
+            time = seen.now
+        elif as_of is not None and as_of.time is not None:
+            time = as_of.time
+        return seen.grown(seen, query, time).at(self.logs.engine, time)
+
+    def _windowed_subquery(self, lifted: Lifted, time: int) -> tuple[Any, list[str]]:
+        """A subquery's results in its window, and their columns."""
+        window, engine = lifted.window, self.logs.engine
+        found = self.grown(self, lifted.inner, time, monotonic=True)
+        frame = found.with_times(engine, edge(window, time), since(window, time))
+        if window.kind == "rows":
+            return newest_rows(engine, frame, window, found.names, order_of(found.fields, False)), found.names
+        return frame.select(*found.names), found.names
+
+    def windowed(self, ref: RelationRef, item: Object, time: int | None, extra: Sequence[str]) -> Any:
+        """The rows of `item` that its window shows at `time`."""
+        window, engine = ref.window, self.logs.engine
+        assert window is not None
+        moment = self.now if time is None else time
+        shown = [*(field.name for field in relation_fields(item)), *extra]
+        after = since(window, moment)
+        numbered = item.log != "signed"
+        hidden = ("__t", "__seq") if window.kind == "rows" and numbered else ("__t",)
+        frame = self.at(item, edge(window, moment), tuple(dict.fromkeys((*extra, *hidden))), after)
+        if window.kind == "rows":
+            fields = [(field.name, field.type) for field in item.columns]
+            return newest_rows(engine, frame, window, shown, order_of(fields, numbered))
+        bound = "" if after is None else f" WHERE __t > {after}"
+        return engine.sql(f"SELECT {listed(shown)} FROM windowed_rows{bound}", {"windowed_rows": frame})
 
     def as_refreshed(self, refresh: RefreshRecord) -> Relations:
         """The inputs as a refresh saw them: in its snapshot, or here if that is not committed yet or no longer kept."""
@@ -121,6 +213,8 @@ class Relations:
         # Only a time somebody asks for: a refresh that catches up passes through times that are forgotten at its end.
         if time is not None and ref.as_of is not None:
             self._check_kept(item, time)
+        if ref.window is not None:
+            return self.windowed(ref, item, time, extra)
         return self.at(item, time, extra)
 
     def _check_kept(self, item: Object, time: int) -> None:

@@ -51,7 +51,7 @@ class RecentFiles:
 
 def can_resolve(item: Object, schema: pa.Schema, inserts_only: bool) -> bool:
     """Whether Arrow groups the log's rows as Spark does: not by nested values, nor by floats, whose zeros differ."""
-    if item.log == "append" or (item.log == "signed" and inserts_only):
+    if item.log == "append" or (item.log in ("signed", "state") and inserts_only):
         return True
     grouped = item.key if item.log == "upsert" else item.names
     kinds = [schema.field(name).type for name in grouped or ()]
@@ -68,6 +68,8 @@ def resolve(
         rows = rows.filter(pc.greater(rows.column("__t"), since))
     if item.log == "upsert":
         rows = _latest_of_each_key(rows, item.key or ())
+    elif item.log == "state":
+        return rows.select(list(item.names)) if inserts_only else _content(rows, item.names)
     elif item.log == "signed" and not inserts_only:
         rows = _rows_of_positive_weight(rows, item.names)
     return _shown(item, rows, extra)
@@ -90,6 +92,12 @@ def _rows_of_positive_weight(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     return summed.take(pa.array(np.repeat(np.arange(len(weights)), weights)))
 
 
+def _content(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    summed = rows.group_by(list(names)).aggregate([("__w", "sum")])
+    weights = np.maximum(summed.column("__w_sum").to_numpy(), 0)
+    return summed.take(pa.array(np.repeat(np.arange(len(weights)), weights))).select(list(names))
+
+
 def _shown(item: Object, rows: pa.Table, extra: Sequence[str]) -> pa.Table:
     columns = {name: rows.column(name) for name in item.names}
     times = rows.column("__t")
@@ -101,5 +109,5 @@ def _shown(item: Object, rows: pa.Table, extra: Sequence[str]) -> pa.Table:
             starts = times.to_numpy() // length * length
             columns[name] = pa.array(starts, pa.int64()).cast(_TIMESTAMP)
         else:
-            columns[name] = times
+            columns[name] = rows.column(name)
     return pa.table(columns)

@@ -1,6 +1,7 @@
 """What becomes of rows on arrival: their time, whether they are late, and the log rows they turn into.
 
-A pure function on Arrow tables, so it runs in the driver for a feed and inside the engine's tasks for large files.
+A function on Arrow tables, so it runs in the driver for a feed and inside the engine's tasks for large files. It is
+pure but for enforced foreign keys, which are looked up in the logs they name.
 
 Rows arrive in *units*. For a feed, an INSERT or a port the unit is the row: each row is judged against all rows before
 it, so cutting a feed into several changes nothing. For a file or a DataFrame the unit is the whole: its rows arrive
@@ -9,7 +10,8 @@ together and are judged against what came before it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ import pyarrow.compute as pc
 
 from headrace.errors import InputError
 from headrace.language.types import arrow_type
+from headrace.runtime.key_checks import Check, Fault
 from headrace.storage.records import Field, Object
 
 MICROS = 1_000_000
@@ -31,24 +34,30 @@ _DELETES = ["-", "d", "delete", "remove", "tombstone"]
 class Before:
     """What a stream knew before these rows: its newest time, how far the clock was moved, the next unit's number.
 
-    `ordered` is False when only the clock makes a row late, not the rows before it (the manual clock).
+    `ordered` is False when only the clock makes a row late, not the rows before it (the manual clock). `checks` are the
+    foreign keys that rows must keep.
     """
 
     newest: int | None
     closed: int | None
     unit: int
     ordered: bool = True
+    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True)
 class Landed:
-    """Log rows to keep, late rows by policy, faulty rows with their reasons (position in the input), and the times."""
+    """Log rows to keep, late rows by policy, faulty rows with their reasons (position in the input), and the times.
+
+    `conditions` has the condition of a faulty row where it is another than BAD_VALUE.
+    """
 
     rows: pa.Table
     late: pa.Table
     faults: list[tuple[int, str]]
     newest: int | None
     deletes: bool
+    conditions: Mapping[int, str] = field(default_factory=dict)
 
 
 def land(
@@ -63,18 +72,21 @@ def land(
     operations, bad_operations = _operations(stream, table)
     faults += bad_operations
     sequence = np.arange(first_row, first_row + table.num_rows, dtype=np.int64) + before.unit * UNIT_SIZE
-    columns = [_column(stream, field, table, times) for field in stream.columns]
+    columns = [_column(stream, column, table, times) for column in stream.columns]
     names = [*stream.names, "__t", "__seq"]
     columns += [pa.array(times), pa.array(sequence)]
     if stream.log == "upsert":
         names.append("__op")
         columns.append(operations)
     whole = pa.table(columns, names=names)
-    for field in stream.columns:
-        if field.not_null and whole.column(field.name).null_count:
-            missing = np.flatnonzero(pc.is_null(whole.column(field.name)).to_numpy(zero_copy_only=False))
-            faults += [(int(row), f"{field.name}: NULL in a NOT NULL column") for row in missing]
-    faults.sort()
+    for column in stream.columns:
+        if column.not_null and whole.column(column.name).null_count:
+            missing = np.flatnonzero(pc.is_null(whole.column(column.name)).to_numpy(zero_copy_only=False))
+            faults += [(int(row), f"{column.name}: NULL in a NOT NULL column") for row in missing]
+    # Of a row with several faults the plain ones are told first.
+    broken = _broken_keys(before, whole, times, operations)
+    faults = sorted(faults) + [(fault.row, fault.reason) for fault in broken]
+    faults.sort(key=lambda fault: fault[0])
     sound = np.ones(table.num_rows, dtype=bool)
     sound[[row for row, _reason in faults]] = False
     late = sound & _late(stream, times, sound, before, together)
@@ -85,7 +97,15 @@ def land(
         newest = before.newest if newest is None else max(newest, before.newest)
     rows = whole if kept.all() else whole.filter(pa.array(kept))
     deletes = stream.log == "upsert" and bool(pc.any(pc.equal(rows.column("__op"), "-")).as_py())
-    return Landed(rows, whole.filter(pa.array(late)) if late.any() else whole.slice(0, 0), faults, newest, deletes)
+    behind = whole.filter(pa.array(late)) if late.any() else whole.slice(0, 0)
+    return Landed(rows, behind, faults, newest, deletes, {fault.row: fault.condition for fault in broken})
+
+
+def _broken_keys(before: Before, rows: pa.Table, times: np.ndarray, operations: pa.Array) -> list[Fault]:
+    if not before.checks:
+        return []
+    deletes = np.asarray(pc.equal(operations, "-").to_numpy(zero_copy_only=False), dtype=bool)
+    return [fault for check in before.checks for fault in check.faults(rows, times, deletes)]
 
 
 def _times(stream: Object, table: pa.Table, arrived: pa.Array) -> tuple[np.ndarray, list[tuple[int, str]]]:
@@ -119,14 +139,20 @@ def _operations(stream: Object, table: pa.Table) -> tuple[pa.Array, list[tuple[i
     name = stream.option("op")
     if name is None:
         return pa.repeat(pa.scalar("+"), table.num_rows), []
-    given = pc.utf8_lower(pc.fill_null(table.column(_named(table, name)).cast(pa.string()), "+"))
-    deleting = pc.is_in(given, pa.array(_DELETES))
-    known = pc.or_(deleting, pc.is_in(given, pa.array(_UPSERTS)))
+    given = table.column(_named(table, name))
+    deletes, known = deleting(given)
     unknown = np.flatnonzero(~np.asarray(known.to_numpy(), dtype=bool))
     faults = [
-        (int(row), f"{name}: {given[int(row)].as_py()!r} is no operation; use '+', 'u' or '-'") for row in unknown
+        (int(row), f"{name}: {str(given[int(row)]).lower()!r} is no operation; use '+', 'u' or '-'") for row in unknown
     ]
-    return pc.if_else(deleting, "-", "+"), faults
+    return pc.if_else(deletes, "-", "+"), faults
+
+
+def deleting(operations: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Which operations delete, and which are operations at all. NULL is an upsert."""
+    given = pc.utf8_lower(pc.fill_null(operations.cast(pa.string()), "+"))
+    deletes = pc.is_in(given, pa.array(_DELETES))
+    return deletes, pc.or_(deletes, pc.is_in(given, pa.array(_UPSERTS)))
 
 
 def _column(stream: Object, field: Field, table: pa.Table, times: np.ndarray) -> pa.ChunkedArray | pa.Array:

@@ -41,8 +41,10 @@ def tagged_query(relations: Relations, query: Query) -> Any:
     columns = tuple(Field(item.name, normalise_type(item.dataType.simpleString())) for item in frame.schema.fields)
     items = [relations.source.find(ref.name) for ref in query.relations()]
     key = infer_key(query, [item.key for item in items], [column.name for column in columns])
+    if relations.asked(query).internal:
+        key = None  # what never dies is never replaced
     pretend = Object(0, "query", "view", "signed", "", columns, key)
-    points = points_between(relations, items, None, None, None)
+    points = points_between(relations, items, None, relations.now if query.reads_clock else None, None, query)
     return _tags(relations, pretend, changes_at(relations, pretend, query, points, None))
 
 

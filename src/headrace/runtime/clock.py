@@ -36,6 +36,15 @@ def horizon(
     return max((time for time in (reached, advanced_to) if time is not None), default=None)
 
 
+def clock_of(mode: str, clock: int | None, advanced_to: int | None, now: int | None = None) -> int | None:
+    """What the clock shows: in ``data`` mode the newest time seen, which is `clock`."""
+    if mode == "manual":
+        return advanced_to
+    if mode == "wall":
+        return max(now or now_micros(), advanced_to or 0)
+    return clock
+
+
 def forgotten_before(item: Object, parts: Sequence[Part], upto: int | None) -> int | None:
     """With RETAIN: the time before which nothing is kept, in whole parts where the object has parts.
 

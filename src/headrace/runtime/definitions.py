@@ -12,6 +12,7 @@ from headrace.errors import DefinitionError, NotYetMaintained
 from headrace.language import Alter, Column, Connector, CreateStream, CreateTable, Drop, RegisterSource, quote_name
 from headrace.language.types import arrow_type
 from headrace.maintenance.logs import TS
+from headrace.runtime.foreign_keys import OPTION, check_altered, declare, referring, without_references
 from headrace.runtime.landing import REJECTED_FIELDS
 from headrace.runtime.options import checked
 from headrace.sources.lines import check_schema
@@ -92,22 +93,20 @@ def create_stream(transaction: Transaction, statement: CreateStream) -> tuple[Ob
     key = _key(statement, columns)
     if statement.over is not None and TS.name.lower() not in {field.name.lower() for field in columns}:
         options["exposes_ts"] = True
-    stream = transaction.create(
-        Object(
-            0,
-            statement.name,
-            "stream",
-            "upsert" if key else "append",
-            statement.sql(),
-            columns,
-            key,
-            time_kind,
-            time_column,
-            statement.partition_length,
-            options,
-        ),
-        [] if source is None else [source],
+    made = Object(
+        0,
+        statement.name,
+        "stream",
+        "upsert" if key else "append",
+        statement.sql(),
+        columns,
+        key,
+        time_kind,
+        time_column,
+        statement.partition_length,
+        options,
     )
+    stream = transaction.create(_with_foreign_keys(snapshot, made, statement), [] if source is None else [source])
     # Whatever the policy is now: it may be altered.
     side = Object(0, stream.name + LATE_SUFFIX, "stream", "append", "", columns, None, time_kind, system=True)
     transaction.create(replace(side, options={"exposes_ts": bool(options.get("exposes_ts"))}), [stream])
@@ -198,22 +197,24 @@ def create_table(transaction: Transaction, statement: CreateTable, columns: tupl
         options["retain"] = statement.retain
     if not statement.retroactive:
         options["non_retroactive"] = True
-    for foreign in statement.foreign_keys:
-        _named(statement.name, foreign.columns, columns)
-        transaction.base.find(foreign.table, "table", "stream")
-    return transaction.create(
-        Object(
-            0,
-            statement.name,
-            "table",
-            "upsert" if key else "signed",
-            statement.sql(),
-            columns,
-            key,
-            partition_length=statement.partition_length,
-            options=options,
-        )
+    made = Object(
+        0,
+        statement.name,
+        "table",
+        "upsert" if key else "signed",
+        statement.sql(),
+        columns,
+        key,
+        partition_length=statement.partition_length,
+        options=options,
     )
+    return transaction.create(_with_foreign_keys(transaction.base, made, statement))
+
+
+def _with_foreign_keys(snapshot: Snapshot, made: Object, statement: CreateStream | CreateTable) -> Object:
+    if not statement.foreign_keys:
+        return made
+    return replace(made, options={**made.options, OPTION: declare(snapshot, made, statement.foreign_keys)})
 
 
 def alter(transaction: Transaction, statement: Alter) -> Object:
@@ -229,6 +230,7 @@ def alter(transaction: Transaction, statement: Alter) -> Object:
             hint=f"DROP {statement.kind} {quote_name(item.name)} and create it anew.",
         )
     changed = replace(item, options={**item.options, **checked(kind, statement.settings, item.name)})
+    check_altered(transaction.base, item, changed)
     transaction.alter(changed)
     return changed
 
@@ -258,6 +260,17 @@ def drop(transaction: Transaction, statement: Drop) -> list[Object]:
             hint=f"Drop that first, or DROP {statement.kind} {quote_name(item.name)} CASCADE.",
         )
     gone = _closure(snapshot, item)
+    referrers = {other.id: other for one in gone for other, _key in referring(snapshot, one) if other not in gone}
+    if referrers and not statement.cascade:
+        names = ", ".join(other.name for other in referrers.values())
+        raise DefinitionError(
+            "STILL_NEEDED",
+            f"{item.name} is referred to by a foreign key of {names}.",
+            hint=f"Drop that first, or DROP {statement.kind} {quote_name(item.name)} CASCADE, which takes only the "
+            "foreign key along.",
+        )
+    for other in referrers.values():
+        transaction.alter(without_references(other, gone))
     # A source that was made for this stream alone goes with it.
     made_for = [other for other in snapshot.needs(item) if other.name == f"{item.name}__source"]
     for source in made_for:

@@ -16,6 +16,7 @@ from headrace.language import (
     Describe,
     Drop,
     Explain,
+    ExplainCreate,
     Insert,
     Merge,
     Refresh,
@@ -26,15 +27,17 @@ from headrace.language import (
     Update,
     format_time,
 )
-from headrace.runtime import status
+from headrace.runtime import describe, explain, status
 from headrace.runtime.changes import tagged_query
 from headrace.runtime.definitions import alter, create_stream, create_table, drop, fields_of, register_source
-from headrace.runtime.home import Home
+from headrace.runtime.foreign_keys import check_existing
+from headrace.runtime.home import Home, query_of
 from headrace.runtime.info import Info, counted
 from headrace.runtime.ingest import Listeners, listener_of
 from headrace.runtime.merge import merge
 from headrace.runtime.mutations import delete, insert, put, update
 from headrace.runtime.refreshing import advance, refresh
+from headrace.runtime.strategy import check_strict
 from headrace.runtime.views import create_view, named_fields, result_fields
 from headrace.storage.records import Object
 from headrace.storage.transactions import Transaction
@@ -142,6 +145,10 @@ def _alter(home: Home, _listeners: Listeners, statement: Alter) -> Info:
             home.set_options(transaction, {renamed.get(k, k): v for k, v in statement.settings.items()})
             return _made(statement, f"Set {', '.join(statement.settings)} of the home.")
         item = alter(transaction, statement)
+        if statement.settings.get("check_keys") and item.option("check_keys"):
+            check_existing(home, transaction, item)
+        if item.maintained:
+            check_strict(home, transaction.base, item, query_of(item))
     return _made(statement, f"Set {', '.join(statement.settings)} of {item.name}.")
 
 
@@ -159,11 +166,15 @@ def _show(home: Home, listeners: Listeners, statement: Show) -> Info:
 
 
 def _describe(home: Home, _listeners: Listeners, statement: Describe) -> Info:
-    return status.describe(home, statement)
+    return describe.describe(home, statement)
 
 
 def _explain(home: Home, _listeners: Listeners, statement: Explain) -> Info:
-    return status.explain(home, statement)
+    return explain.explain(home, statement)
+
+
+def _explain_create(home: Home, _listeners: Listeners, statement: ExplainCreate) -> Info:
+    return explain.explain_create(home, statement)
 
 
 def _made(statement: Statement, message: str) -> Info:
@@ -187,6 +198,7 @@ _RUN: dict[type[Statement], Callable[[Home, Listeners, Any], Any]] = {
     Show: _show,
     Describe: _describe,
     Explain: _explain,
+    ExplainCreate: _explain_create,
 }
 
 #: The statements this version executes; the language has more, which are refused by name.

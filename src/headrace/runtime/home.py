@@ -15,10 +15,11 @@ from typing import Any
 from headrace.engine import Engine, open_engine
 from headrace.errors import DefinitionError, StorageError
 from headrace.language import CreateStream, CreateView, Query, parse_one
+from headrace.maintenance.births import grown
 from headrace.maintenance.logs import Logs
 from headrace.maintenance.relations import Relations
 from headrace.runtime.changes import tagged
-from headrace.runtime.clock import MODES, forgotten_before, horizon
+from headrace.runtime.clock import MODES, clock_of, forgotten_before, horizon
 from headrace.storage import housekeeping
 from headrace.storage.catalog import Catalog, Snapshot, sqlite_url
 from headrace.storage.files import Files
@@ -54,6 +55,8 @@ class Home:
         self._lease: Lease | None = None
         self._starting = threading.Lock()
         self._engine: Engine | None = None
+        #: How queries are maintained by their changes, worked out once a session; see `runtime.plans`.
+        self.plans: dict[Any, Any] = {}
 
     @property
     def engine(self) -> Engine:
@@ -122,6 +125,8 @@ class Home:
             query_of,
             lambda number: self.relations(self.catalog.snapshot(number)),
             tagged,
+            clock_of(mode, seen.clock, seen.advanced_to, now),
+            grown,
         )
 
     def set_options(self, transaction: Transaction, given: Mapping[str, Any]) -> None:
@@ -160,6 +165,7 @@ class _Seen:
         self._base = base
         self._transaction = transaction
         self.advanced_to = base.info.advanced_to if transaction is None else transaction.advanced_to
+        self.clock = base.info.clock if transaction is None else transaction.clock
 
     def find(self, name: str, *kinds: str) -> Object:
         return self._base.find(name, *kinds)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from headrace.errors import InputError
 from headrace.runtime.arrival import Before, Landed, land
+from headrace.runtime.foreign_keys import checks_of
 from headrace.storage.catalog import Snapshot, now_micros
 from headrace.storage.records import LATE_SUFFIX, REJECTED_SUFFIX, Field, Object
 from headrace.storage.transactions import Transaction
@@ -55,7 +56,13 @@ def arrival_time(transaction: Transaction, mode: str) -> int:
 def before(transaction: Transaction, stream: Object, mode: str) -> Before:
     """What `stream` knows so far, the transaction's own rows included."""
     progress = transaction.progress(stream)
-    return Before(progress.newest, transaction.advanced_to, progress.next_unit, ordered=mode != "manual")
+    return Before(
+        progress.newest,
+        transaction.advanced_to,
+        progress.next_unit,
+        ordered=mode != "manual",
+        checks=checks_of(transaction, stream),
+    )
 
 
 def land_rows(
@@ -72,7 +79,9 @@ def land_rows(
     if landed.faults:
         row, reason = landed.faults[0]
         raise InputError(
-            "BAD_VALUE", f"Row {row + 1} for {stream.name}: {reason}.", detail="None of the rows was taken in."
+            landed.conditions.get(row, "BAD_VALUE"),
+            f"Row {row + 1} for {stream.name}: {reason}.",
+            detail="None of the rows was taken in.",
         )
     return keep(transaction, stream, landed)
 

@@ -16,6 +16,7 @@ from headrace.language import Merge, MergeClause
 from headrace.language.types import arrow_type
 from headrace.maintenance.logs import listed, quoted
 from headrace.maintenance.relations import Relations
+from headrace.runtime.foreign_keys import check_written
 from headrace.runtime.home import Home
 from headrace.runtime.mutations import (
     BORN,
@@ -55,7 +56,9 @@ def merge(home: Home, transaction: Transaction, statement: Merge) -> int:
     }
     total = _delete(home, transaction, table, by_action["delete"], time)
     total += apply_updates(home, transaction, table, by_action["update"], time)
-    return total + _insert(home, transaction, table, by_action["insert"], time)
+    total += _insert(home, transaction, table, by_action["insert"], time)
+    check_written(transaction, table)
+    return total
 
 
 def _source(relations: Relations, statement: Merge) -> Any:
@@ -160,7 +163,7 @@ def _renamed(table: Object, rows: pa.Table, prefix: str) -> pa.Table:
 
 def _delete(home: Home, transaction: Transaction, table: Object, rows: pa.Table, time: int) -> int:
     check_born(table, rows.column(BORN), time)
-    times = pa.array([time] * rows.num_rows, pa.int64())
+    times = pa.repeat(pa.scalar(time, pa.int64()), rows.num_rows)
     write_changes(transaction, table, _renamed(table, rows, "o"), times, -1)
     move_clock(home, transaction, times)
     return int(rows.num_rows)
@@ -171,7 +174,7 @@ def _insert(home: Home, transaction: Transaction, table: Object, rows: pa.Table,
     check_not_null(table, new)
     if table.key is not None and new.num_rows:
         check_unique(home, transaction, table, new)
-    times = pa.array([time] * new.num_rows, pa.int64())
+    times = pa.repeat(pa.scalar(time, pa.int64()), new.num_rows)
     write_changes(transaction, table, new, times, +1)
     move_clock(home, transaction, times)
     return int(new.num_rows)

@@ -20,7 +20,9 @@ from headrace.language.types import arrow_type
 from headrace.maintenance.logs import listed, quoted
 from headrace.maintenance.relations import Relations
 from headrace.runtime.arrival import UNIT_SIZE
+from headrace.runtime.foreign_keys import check_written
 from headrace.runtime.home import Home
+from headrace.runtime.key_checks import NEVER, can_look_up, distinct, present_since, stored_log
 from headrace.runtime.landing import arrival_times, land_rows, streams_over
 from headrace.runtime.rows import to_table
 from headrace.storage.catalog import now_micros
@@ -150,7 +152,23 @@ def _insert_into_table(
     if table.key is not None:
         check_unique(home, transaction, table, rows)
     write_changes(transaction, table, rows, taken, +1)
+    check_written(transaction, table)
     move_clock(home, transaction, taken)
+    return int(rows.num_rows)
+
+
+def apply_operations(
+    home: Home, transaction: Transaction, table: Object, rows: pa.Table, deletes: pa.Array, times: pa.Array
+) -> int:
+    """Put rows into a table with a key as a stream of changes would: a row replaces that of its key, or deletes it.
+
+    Rows go to the log as they are, in their order, and nothing is looked up: a key may be new or not, and come twice.
+    """
+    kept = rows.filter(pc.invert(deletes))
+    check_not_null(table, kept)
+    write_changes(transaction, table, rows, times, pc.if_else(deletes, -1, 1))
+    check_written(transaction, table)
+    move_clock(home, transaction, times)
     return int(rows.num_rows)
 
 
@@ -172,6 +190,13 @@ def check_unique(home: Home, transaction: Transaction, table: Object, rows: pa.T
     if not transaction.parts(table) or not rows.num_rows:
         return
     # Also rows that wait for the clock: they will be there.
+    if can_look_up([field for field in table.columns if field.name in key]):
+        # Only the new keys are looked up, and only key columns are read.
+        wanted = distinct(rows.select(key))
+        there = np.flatnonzero(present_since(stored_log(transaction, table), wanted) != NEVER)
+        if len(there):
+            raise _duplicate(table, wanted.slice(int(there[0]), 1).to_pylist()[0])
+        return
     relation = home.logs.relation(table, transaction.parts(table), None)
     same = " AND ".join(f"old_rows.{quoted(name)} <=> new_rows.{quoted(name)}" for name in key)
     text = f"SELECT {listed(key)} FROM old_rows LEFT SEMI JOIN new_rows ON {same} LIMIT 1"
@@ -224,7 +249,9 @@ def update(home: Home, transaction: Transaction, statement: Update) -> int:
             frames,
         )
     )
-    return apply_updates(home, transaction, table, both, change_time(home, transaction, statement.at))
+    count = apply_updates(home, transaction, table, both, change_time(home, transaction, statement.at))
+    check_written(transaction, table)
+    return count
 
 
 def apply_updates(home: Home, transaction: Transaction, table: Object, both: pa.Table, time: int) -> int:
@@ -232,11 +259,11 @@ def apply_updates(home: Home, transaction: Transaction, table: Object, both: pa.
     wanted = pa.schema([(field.name, arrow_type(field.type)) for field in table.columns])
     old = both.select([f"o {name}" for name in table.names]).rename_columns(list(table.names)).cast(wanted)
     new = both.select([f"n {name}" for name in table.names]).rename_columns(list(table.names)).cast(wanted)
-    differs = np.array([a != b for a, b in zip(old.to_pylist(), new.to_pylist(), strict=True)], dtype=bool)
+    differs = _differ(old, new)
     old, new = old.filter(pa.array(differs)), new.filter(pa.array(differs))
     check_born(table, both.column(BORN).filter(pa.array(differs)), time)
     check_not_null(table, new)
-    times = pa.array([time] * new.num_rows, pa.int64())
+    times = pa.repeat(pa.scalar(time, pa.int64()), new.num_rows)
     if table.key is not None and old.select(list(table.key)).equals(new.select(list(table.key))):
         write_changes(transaction, table, new, times, +1)
     else:
@@ -246,6 +273,20 @@ def apply_updates(home: Home, transaction: Transaction, table: Object, both: pa.
         write_changes(transaction, table, new, times, +1)
     move_clock(home, transaction, times)
     return int(new.num_rows)
+
+
+def _differ(old: pa.Table, new: pa.Table) -> np.ndarray:
+    """Which rows are another than they were; NULL is the same as NULL."""
+    found = np.zeros(old.num_rows, dtype=bool)
+    for before, after in zip(old.columns, new.columns, strict=True):
+        if pa.types.is_nested(before.type):
+            pairs = zip(before.to_pylist(), after.to_pylist(), strict=True)
+            found |= np.fromiter((a != b for a, b in pairs), dtype=bool, count=old.num_rows)
+            continue
+        unequal = pc.fill_null(pc.not_equal(before, after), False)
+        appeared = pc.xor(pc.is_null(before), pc.is_null(after))
+        found |= np.asarray(pc.or_(unequal, appeared).to_numpy(), dtype=bool)
+    return found
 
 
 def delete(home: Home, transaction: Transaction, statement: Delete) -> int:
@@ -260,8 +301,9 @@ def delete(home: Home, transaction: Transaction, statement: Delete) -> int:
     gone = home.engine.arrow(home.engine.sql(text, frames))
     time = change_time(home, transaction, statement.at)
     check_born(table, gone.column(BORN), time)
-    times = pa.array([time] * gone.num_rows, pa.int64())
+    times = pa.repeat(pa.scalar(time, pa.int64()), gone.num_rows)
     write_changes(transaction, table, gone, times, -1)
+    check_written(transaction, table)
     move_clock(home, transaction, times)
     return int(gone.num_rows)
 
@@ -304,22 +346,26 @@ def _changeable(transaction: Transaction, name: str, what: str) -> Object:
     raise DefinitionError("NOT_CHANGEABLE", f"{item.name} cannot be {what}: {reason}.")
 
 
-def write_changes(transaction: Transaction, item: Object, rows: pa.Table, times: pa.Array, weight: int) -> None:
-    """Add rows to a table's (or keyed stream's) log as inserted (+1) or deleted (-1)."""
+def write_changes(
+    transaction: Transaction, item: Object, rows: pa.Table, times: pa.Array, weight: int | pa.ChunkedArray
+) -> None:
+    """Add rows to a table's (or keyed stream's) log as inserted (+1) or deleted (-1): all of them, or each its own."""
     if not rows.num_rows:
         return
     wanted = pa.schema([(field.name, arrow_type(field.type)) for field in item.columns])
     rows = rows.select(list(item.names)).cast(wanted).append_column("__t", times)
+    weights = pa.repeat(pa.scalar(weight, pa.int64()), rows.num_rows) if isinstance(weight, int) else weight
+    inserted = pc.greater(weights, 0)
     if item.log == "signed":
-        rows = rows.append_column("__w", pa.array(np.full(rows.num_rows, weight, dtype=np.int64)))
+        rows = rows.append_column("__w", weights)
     else:
         progress = transaction.progress(item)
         sequence = progress.next_unit * UNIT_SIZE + np.arange(rows.num_rows, dtype=np.int64)
         rows = rows.append_column("__seq", pa.array(sequence))
-        rows = rows.append_column("__op", pa.array(["+" if weight > 0 else "-"] * rows.num_rows))
+        rows = rows.append_column("__op", pc.if_else(inserted, "+", "-"))
         newest = max(int(pc.max(times).as_py()), progress.newest if progress.newest is not None else -(1 << 62))
         transaction.set_progress(item, replace(progress, next_unit=progress.next_unit + 1, newest=newest))
-    write_table(transaction, item, rows, inserts_only=weight > 0)
+    write_table(transaction, item, rows, inserts_only=bool(pc.all(inserted).as_py()))
 
 
 def change_time(home: Home, transaction: Transaction, at: int | None) -> int:

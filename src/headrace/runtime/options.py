@@ -10,7 +10,29 @@ from headrace.errors import DefinitionError
 from headrace.language.times import parse_duration
 
 LATE_POLICIES = ("divert", "drop", "merge")
-STRATEGIES = ("auto", "recompute", "incremental")
+#: How a view may be kept, in the words of EXPLAIN.
+STRATEGIES = {
+    "auto": "what the planner finds cheapest",
+    "recompute": "the whole query again at each refresh",
+    "incremental": "by the changes, and an error where that cannot be done",
+    "differential": "by the changes, each operator by its differential",
+}
+TUPLES = {
+    "auto": "as the update patterns of its operators allow",
+    "negative": "every row that leaves is sent on as a negative tuple",
+    "direct": "each operator finds by itself which of its rows have expired",
+}
+REWRITINGS = {
+    "auto": "what the planner finds cheapest",
+    "pull up": "operators whose deletions are hard to foresee are moved up",
+    "push down": "they are moved down, so that less goes through them",
+}
+POLICIES = {
+    "auto": "by the changes where that is cheaper, else the whole query again",
+    "incremental": "by the changes wherever that can be done",
+    "incremental strict": "by the changes, and an error where that cannot be done",
+    "full": "the whole query again at each refresh",
+}
 
 
 def _count(name: str, value: Any) -> int:
@@ -64,6 +86,21 @@ def _one_of(*known: str) -> Callable[[str, Any], str]:
     return check
 
 
+def _choice(known: Mapping[str, str]) -> Callable[[str, Any], str]:
+    """One of a few words; the error tells what each of them means."""
+
+    def check(name: str, value: Any) -> str:
+        word = " ".join(str(value).lower().replace("_", " ").split())
+        if word not in known:
+            close = difflib.get_close_matches(word, known, n=1)
+            meanings = "; ".join(f"{choice}: {meaning}" for choice, meaning in known.items())
+            hint = f"Did you mean '{close[0]}'? " if close else ""
+            raise _bad(name, value, f"one of {', '.join(known)}", f"{hint}{meanings}.")
+        return word
+
+    return check
+
+
 _LINES = {"delimiter": _character, "header": _truth, "null_value": _nullable_text}
 
 #: Options by kind of object, with the check that also brings each into its stored form.
@@ -75,9 +112,17 @@ OPTIONS: Mapping[str, Mapping[str, Callable[[str, Any], Any]]] = {
         "op": _text,
         "retain": _duration,
         "max_rows_per_batch": _count,
+        "check_keys": _truth,
     },
-    "table": {"retain": _duration},
-    "view": {"retain": _duration, "strategy": _one_of(*STRATEGIES)},
+    "table": {"retain": _duration, "check_keys": _truth},
+    "view": {
+        "retain": _duration,
+        "strategy": _choice(STRATEGIES),
+        "tuples": _choice(TUPLES),
+        "rewriting": _choice(REWRITINGS),
+        "buckets": _count,
+        "policy": _choice(POLICIES),
+    },
 }
 
 
@@ -97,5 +142,5 @@ def checked(kind: str, given: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _bad(name: str, value: Any, wanted: str) -> DefinitionError:
-    return DefinitionError("BAD_OPTION", f"{name} = {value!r} is not {wanted}.")
+def _bad(name: str, value: Any, wanted: str, hint: str | None = None) -> DefinitionError:
+    return DefinitionError("BAD_OPTION", f"{name} = {value!r} is not {wanted}.", hint=hint)

@@ -11,22 +11,48 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import EngineError
 from headrace.language import Query
+from headrace.maintenance.deltas import NoDelta
 from headrace.maintenance.differentiate import changes_at
-from headrace.maintenance.points import points_between, reaches, times_between
+from headrace.maintenance.logs import listed
+from headrace.maintenance.points import dies_by_now, points_between, reaches, refresh_time, times_between
 from headrace.maintenance.relations import Relations, point_at
 from headrace.runtime.clock import forgotten_before
+from headrace.runtime.deltas import Deltas
+from headrace.runtime.differential import (
+    build_states,
+    costs,
+    gather,
+    is_timed,
+    note_seconds,
+    refresh_by_changes,
+    unique,
+)
+from headrace.runtime.directing import clock_of
 from headrace.runtime.home import Home, query_of
+from headrace.runtime.info import counted
+from headrace.runtime.plans import Plan
+from headrace.runtime.states import drop, held
+from headrace.runtime.strategy import (
+    DIFFERENTIAL,
+    FEW_ROWS,
+    FIRST_TIME,
+    RECOMPUTE,
+    cannot_follow,
+    find_plan,
+    mode_of,
+    refuse,
+    strategy_note,
+)
 from headrace.storage.catalog import Snapshot, now_micros
 from headrace.storage.records import Object, Part, RefreshRecord
 from headrace.storage.transactions import Transaction
 from headrace.storage.writer import SMALL, write_frame, write_table
-
-RECOMPUTE = "recompute"
-REASON = "the whole query was evaluated again: it is the one strategy so far"
 
 #: Beside how far each input was read, a refresh notes from which time on it made the view anew: whoever reads the view
 #: must follow from there, also where rows were taken back and nothing was put in their place.
@@ -73,6 +99,8 @@ def refresh_due(
     wanted = [only] if only is not None else [item for item in snapshot.objects("view", "stream") if item.maintained]
     done: list[RefreshRecord] = []
     stale: set[int] = set()
+    deltas = Deltas(home, transaction)
+    _tag_inputs(home, transaction, deltas, in_order(snapshot, wanted), asked=only is not None)
     for view in in_order(snapshot, wanted):
         relations = home.relations(transaction)
         inputs = snapshot.needs(view)
@@ -83,7 +111,7 @@ def refresh_due(
             continue
         mark = transaction.mark()
         try:
-            done.append(refresh_view(home, transaction, view, query_of(view), inputs))
+            done.append(refresh_view(home, transaction, view, query_of(view), inputs, deltas))
         except EngineError as error:
             if failed is None:
                 raise _naming(view, error) from error
@@ -93,6 +121,18 @@ def refresh_due(
             failed(view, error)
             stale.add(view.id)
     return done
+
+
+def _tag_inputs(home: Home, transaction: Transaction, deltas: Deltas, views: Iterable[Object], *, asked: bool) -> None:
+    """Work out once what the keyed objects behind all these views have become."""
+    snapshot = transaction.base
+    found: dict[int, Object] = {}
+    for view in views:
+        inputs = snapshot.needs(view)
+        if asked or _due(transaction, view, inputs):
+            found.update({item.id: item for item in inputs if item.log == "upsert"})
+    relations = home.relations(transaction)
+    deltas.tag(list(found.values()), reaches(relations, found.values()))
 
 
 def _naming(view: Object, error: EngineError) -> EngineError:
@@ -105,7 +145,7 @@ def _naming(view: Object, error: EngineError) -> EngineError:
 
 
 def _changed(relations: Relations, transaction: Transaction, view: Object, inputs: list[Object]) -> bool:
-    """Whether anything the view reads has changed since it was read."""
+    """Whether anything the view reads has changed since it was read, or died as the clock moved on."""
     last = relations.source.last_refresh(view)
     if last is None:
         return True
@@ -118,7 +158,9 @@ def _changed(relations: Relations, transaction: Transaction, view: Object, input
     now = reaches(relations, inputs)
     if view.option("every") is not None and any(reached > (last.point or -1) for reached in now.values()):
         return True
-    return any(reached > last.reaches.get(str(item), _BEGINNING) for item, reached in now.items())
+    if any(reached > last.reaches.get(str(item), _BEGINNING) for item, reached in now.items()):
+        return True
+    return dies_by_now(relations, query_of(view), inputs, last.point, view.option("every"))
 
 
 def _due(transaction: Transaction, view: Object, inputs: list[Object]) -> bool:
@@ -141,44 +183,144 @@ def _rows_since(transaction: Transaction, inputs: Iterable[Object], snapshot: in
 
 
 def refresh_view(
-    home: Home, transaction: Transaction, view: Object, query: Query, inputs: list[Object]
+    home: Home,
+    transaction: Transaction,
+    view: Object,
+    query: Query,
+    inputs: list[Object],
+    deltas: Deltas | None = None,
 ) -> RefreshRecord:
-    """Recompute one view into the transaction."""
-    started, began = now_micros(), time.perf_counter()
-    relations = home.relations(transaction)
-    last = relations.source.last_refresh(view)
-    reached = reaches(relations, inputs)
-    point = _point(view, transaction, reached)
-    start = _start(home, transaction, relations, view, inputs, reached, last)
+    """Bring one view up to date in the transaction, by its changes or as a whole."""
+    work = _Refresh(home, transaction, view, query, inputs, deltas or Deltas(home, transaction))
     with home.engine.counting() as count:
-        if view.log == "state":
-            rows = _replace_state(home, transaction, relations, view, query, point)
-        else:
-            rows = _extend_log(transaction, relations, view, query, inputs, start, point)
+        done = work.run()
     record = RefreshRecord(
         object_id=view.id,
         read_snapshot=transaction.version,
-        point=point,
+        point=work.point,
         reaches={
-            **{str(item): time for item, time in reached.items()},
-            CHANGED_FROM: _BEGINNING if start is None else start,
+            **{str(item): time for item, time in work.reached.items()},
+            CHANGED_FROM: _BEGINNING if work.start is None else work.start,
         },
-        started_at=started,
-        seconds=time.perf_counter() - began,
-        rows_in=_rows_since(transaction, inputs, -1 if last is None else last.read_snapshot),
-        rows_out=rows,
+        started_at=work.started,
+        seconds=time.perf_counter() - work.began,
+        rows_in=done.rows_in,
+        rows_out=done.rows_out,
         jobs=count.jobs,
-        strategy=RECOMPUTE,
-        reason=REASON,
+        strategy=done.strategy,
+        reason=done.reason + strategy_note(work.last, done.strategy),
         snapshot_id=transaction.version,
     )
     transaction.record(record)
     return record
 
 
-def _point(view: Object, transaction: Transaction, reached: dict[int, int]) -> int | None:
-    """The time the view will be at: the newest its inputs can be read at, on the grid if it has one."""
-    newest = max(reached.values(), default=None)
+@dataclass(frozen=True)
+class _Done:
+    strategy: str
+    reason: str
+    rows_in: int
+    rows_out: int
+
+
+class _Refresh:
+    """One refresh of one view."""
+
+    def __init__(
+        self,
+        home: Home,
+        transaction: Transaction,
+        view: Object,
+        query: Query,
+        inputs: list[Object],
+        deltas: Deltas,
+    ) -> None:
+        self.started, self.began = now_micros(), time.perf_counter()
+        self.home, self.transaction, self.view, self.query = home, transaction, view, query
+        self.inputs, self.deltas = inputs, deltas
+        self.relations = home.relations(transaction)
+        self.last = self.relations.source.last_refresh(view)
+        self.reached = reaches(self.relations, inputs)
+        self.point = _point(view, transaction, refresh_time(self.relations, query, inputs, self.reached))
+        self.start = _start(home, transaction, self.relations, view, inputs, self.reached, self.last)
+        self.mode = mode_of(view)
+
+    def run(self) -> _Done:
+        if self.mode.never:
+            return self._whole("that was asked for", None)
+        plan = find_plan(self.home, self.transaction.base, self.view, self.query)
+        if isinstance(plan, str):
+            if self.mode.strict:
+                raise refuse(self.view, plan)
+            return self._whole(plan, None)
+        kept = held(self.transaction, self.view, plan.program)
+        if self.last is None:
+            return self._whole(FIRST_TIME, plan)
+        if kept is None:
+            return self._whole("what it keeps to follow changes was not there", plan)
+        try:
+            changes = gather(self.deltas, self.relations, self.view, plan, self.last, self.point)
+        except NoDelta as reason:
+            if self.mode.strict:
+                raise cannot_follow(self.view, str(reason)) from reason
+            return self._whole(str(reason), plan)
+        rows = {number: delta.rows for number, delta in changes.items()}
+        clock = clock_of(self.last, self.point, timed=is_timed(self.view))
+        cost = costs(self.home, self.transaction, self.view, plan, kept, clock, rows, self._total(plan))
+        if not (self.mode.always or cost.by_changes):
+            changed, total = counted(sum(rows.values()), "changed row"), counted(self._total(plan), "row")
+            took = f"as a whole it takes about {cost.whole:.2g} s, by the changes {cost.changes:.2g} s"
+            return self._whole(f"{changed} of {total}: {took}", plan)
+        done = refresh_by_changes(self.home, self.transaction, self.view, plan, kept, changes, clock)
+        told = f"{counted(done.rows_in, 'changed row')}, {counted(done.looked_at, 'row')} of state looked at"
+        return _Done(DIFFERENTIAL, told, done.rows_in, done.rows_out)
+
+    def _total(self, plan: Plan) -> int:
+        return sum(part.rows for item in unique(plan.inputs) for part in self.relations.source.parts(item))
+
+    def _whole(self, reason: str, plan: Plan | None) -> _Done:
+        """Compute the view as a whole, and keep what is needed to follow changes from now on if that is worth it."""
+        began = time.perf_counter()
+        content = None
+        if plan is not None and self._worth_keeping(plan):
+            content, failed = self._with_states(plan)
+            reason += "" if failed is None else f"; what it keeps to follow changes could not be made: {failed}"
+        else:
+            drop(self.transaction, self.view)
+        if self.view.log == "state":
+            rows = _replace_state(
+                self.home, self.transaction, self.relations, self.view, self.query, self.point, content
+            )
+        else:
+            rows = _extend_log(
+                self.transaction, self.relations, self.view, self.query, self.inputs, self.start, self.point
+            )
+            if content is not None:
+                rows += _correct_log(self.home, self.transaction, self.view, content, self.point)
+        if content is not None:
+            note_seconds(self.transaction, self.view, time.perf_counter() - began)
+        since = -1 if self.last is None else self.last.read_snapshot
+        return _Done(RECOMPUTE, reason, _rows_since(self.transaction, self.inputs, since), rows)
+
+    def _with_states(self, plan: Plan) -> tuple[Any | None, str | None]:
+        """The view's content as its states tell it, or why they could not be made: then the view does without."""
+        mark = self.transaction.mark()
+        try:
+            found = build_states(self.home, self.transaction, self.deltas, self.view, plan, self.point, self.reached)
+        except EngineError as error:
+            if self.mode.strict or error.condition == "ENGINE_GONE":
+                raise
+            self.transaction.reset(mark)
+            drop(self.transaction, self.view)
+            return None, error.message
+        return found, None
+
+    def _worth_keeping(self, plan: Plan) -> bool:
+        return self.mode.always or self._total(plan) >= FEW_ROWS[self.home.engine.kind]
+
+
+def _point(view: Object, transaction: Transaction, newest: int | None) -> int | None:
+    """The time the view will be at: the newest its query can be asked for, on the grid if it has one."""
     if view.option("every") is None:
         return newest
     clock = transaction.clock if transaction.clock is not None else newest
@@ -186,15 +328,49 @@ def _point(view: Object, transaction: Transaction, reached: dict[int, int]) -> i
 
 
 def _replace_state(
-    home: Home, transaction: Transaction, relations: Relations, view: Object, query: Query, point: int | None
+    home: Home,
+    transaction: Transaction,
+    relations: Relations,
+    view: Object,
+    query: Query,
+    point: int | None,
+    content: Any | None,
 ) -> int:
+    """Put a view's content in place of what it was; `content` where that was made with its states already."""
     old = transaction.base.parts(view)
-    frame = relations.evaluate(query, point if view.option("every") else None).toDF(*view.names)
+    frame = content
+    if frame is None:
+        frame = relations.evaluate(query, point if view.option("every") or query.reads_clock else None).toDF(
+            *view.names
+        )
     transaction.remove_parts(old)
     before = sum(part.rows for part in old)
     if before > SMALL or (not old and _size(relations, query) > SMALL):
-        return write_frame(transaction, view, frame, home.engine, inserts_only=True)
-    return write_table(transaction, view, home.engine.arrow(frame), inserts_only=True)
+        weighted = home.engine.sql("SELECT *, CAST(1 AS BIGINT) AS __w FROM content_", {"content_": frame})
+        return write_frame(transaction, view, weighted, home.engine, inserts_only=True)
+    table = home.engine.arrow(frame)
+    weights = pa.array(np.ones(table.num_rows, dtype=np.int64))
+    return write_table(transaction, view, table.append_column("__w", weights), inserts_only=True)
+
+
+def _correct_log(home: Home, transaction: Transaction, view: Object, content: Any, point: int | None) -> int:
+    """Bring a log in line with the states that will change it from now on.
+
+    Both are the same relation, but for what the engine may answer in two ways: the last digit of a floating-point sum,
+    and which of some ties comes first.
+    """
+    parts = transaction.parts(view)
+    now = home.logs.relation(view, parts, None)
+    names = listed(view.names)
+    text = (
+        f"SELECT {names}, __n AS __w FROM (SELECT {names}, sum(__w) AS __n FROM (SELECT {names}, CAST(1 AS BIGINT) AS"
+        f" __w FROM wanted_ UNION ALL SELECT {names}, CAST(-1 AS BIGINT) AS __w FROM now_) GROUP BY {names})"
+        f" WHERE __n <> 0"
+    )
+    differs = home.engine.arrow(home.engine.sql(text, {"wanted_": content, "now_": now}))
+    times = pa.array(np.full(differs.num_rows, point or 0, dtype=np.int64))
+    differs = differs.add_column(len(view.names), "__t", times)
+    return write_table(transaction, view, differs, inserts_only=_inserts_only(differs))
 
 
 def _size(relations: Relations, query: Query) -> int:
@@ -218,7 +394,7 @@ def _extend_log(
         _forget_from(transaction, view, parts, start)
         kept = transaction.parts(view)
         previous = relations.logs.relation(view, kept, None) if kept else None
-    points = points_between(relations, inputs, start, point, view.option("every"))
+    points = points_between(relations, inputs, start, point, view.option("every"), query)
     # What happened before its birth, or before RETAIN keeps its history, shows there.
     if start is not None and start in (view.option("born"), _kept_from(view, parts)) and start not in points:
         points = [start, *points]

@@ -100,7 +100,7 @@ def tidy(home: Home) -> None:
     """Roll up small files, drop what RETAIN and the snapshot limits let go of."""
     snapshot = home.snapshot()
     most = int(home.option("rollup_parts"))
-    crowded = [item for item in snapshot.objects() if len(snapshot.parts(item)) > most and item.log != "state"]
+    crowded = [item for item in snapshot.objects() if len(snapshot.parts(item)) > most]
     forgetful = [item for item in snapshot.objects() if item.option("retain") is not None]
     if crowded or forgetful:
         with home.transaction("housekeeping") as transaction:

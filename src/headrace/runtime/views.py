@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from headrace.algebra.determinism import nondeterministic
 from headrace.algebra.keys import infer_key
 from headrace.errors import DefinitionError, NotYetMaintained
 from headrace.language import CreateStream, CreateView, Query, RefreshPolicy
 from headrace.language.types import normalise_type
-from headrace.maintenance.points import reaches
+from headrace.maintenance.points import reaches, refresh_time
+from headrace.maintenance.relations import Relations
 from headrace.runtime.definitions import check_new
-from headrace.runtime.home import Home
+from headrace.runtime.home import Home, query_of
 from headrace.runtime.options import checked
+from headrace.runtime.plans import rates_of, times_of
 from headrace.runtime.refresh import refresh_view
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Field, Object, RefreshRecord
@@ -24,41 +27,51 @@ def create_view(
     home: Home, transaction: Transaction, statement: CreateView | CreateStream
 ) -> tuple[Object, RefreshRecord]:
     """Declare a view and fill it."""
+    relations = home.relations(transaction)
+    view, query, inputs, frame = declared(home, transaction.base, relations, statement)
+    replaced = _replaced(transaction.base, statement)
+    if replaced is not None:
+        transaction.end(replaced)
+    born = refresh_time(relations, query, inputs, reaches(relations, inputs))
+    # Its inputs hold nothing, so there is little to collect; Sail refuses isEmpty() of a DISTINCT.
+    if born is None and home.engine.arrow(frame).num_rows:
+        born = transaction.clock or 0  # a query that has rows even over nothing, such as a count
+    view = transaction.create(replace(view, options={**view.options, "born": born}), inputs)
+    # As later refreshes read it: printing may move a common table expression, and relations are known by their order.
+    return view, refresh_view(home, transaction, view, query_of(view), inputs)
+
+
+def declared(
+    home: Home, snapshot: Snapshot, relations: Relations, statement: CreateView | CreateStream
+) -> tuple[Object, Query, list[Object], Any]:
+    """What a statement declares, checked and not made: the view, its query, what it reads, its content as a frame."""
     query = statement.query
     if query is None:
         raise DefinitionError("NOT_A_VIEW", f"{statement.name} has no query.")
     options = _options(statement)
-    replaced = _replaced(transaction, statement)
-    if replaced is None:
-        check_new(transaction.base, statement.name)
+    if _replaced(snapshot, statement) is None:
+        check_new(snapshot, statement.name)
     check_query(query)
-    relations = home.relations(transaction)
-    inputs = inputs_of(transaction.base, query)
+    inputs = inputs_of(snapshot, query)
     if any(item.name.lower() == statement.name.lower() for item in inputs):
         raise DefinitionError("READS_ITSELF", f"{statement.name} cannot read itself.")
     frame = home.engine.checked(relations.evaluate(query))
     columns = _columns(statement, result_fields(frame))
-    keys = [key_of(transaction.base, ref.name) for ref in query.relations()]
-    reached = reaches(relations, inputs)
-    born = max(reached.values(), default=None)
-    if born is None and not frame.isEmpty():
-        born = transaction.clock or 0  # a query that has rows even over nothing, such as a count
+    keys = [key_of(snapshot, ref.name) for ref in query.relations()]
     streamed = isinstance(statement, CreateStream) or "STREAMED" in (statement.output, query.output)
-    view = transaction.create(
-        Object(
-            0,
-            statement.name,
-            "stream" if isinstance(statement, CreateStream) else "view",
-            "signed" if streamed or statement.partition_length else "state",
-            statement.sql(),
-            columns,
-            infer_key(query, keys, [column.name for column in columns]),
-            partition_length=statement.partition_length,
-            options={**options, "born": born},
-        ),
-        inputs,
+    view = Object(
+        0,
+        statement.name,
+        "stream" if isinstance(statement, CreateStream) else "view",
+        "signed" if streamed or statement.partition_length else "state",
+        statement.sql(),
+        columns,
+        None if relations.asked(query).internal else infer_key(query, keys, [column.name for column in columns]),
+        partition_length=statement.partition_length,
+        # The order of joins, hence what is kept, follows these: so they stay what they were at birth.
+        options={**options, "rates": rates_of(snapshot, query), "spans": times_of(snapshot, query)},
     )
-    return view, refresh_view(home, transaction, view, query, inputs)
+    return view, query, inputs, frame
 
 
 def _options(statement: CreateView | CreateStream) -> dict[str, Any]:
@@ -71,8 +84,6 @@ def _options(statement: CreateView | CreateStream) -> dict[str, Any]:
         return {**options, "derived": True}
     if statement.sync_by is not None:
         raise NotYetMaintained("SYNC BY", place=statement.place)
-    if options.get("strategy") == "incremental":
-        raise NotYetMaintained("WITH (strategy = 'incremental')", place=statement.place)
     return {**options, **_policy(statement.refresh), "output": statement.output or statement.query.output}
 
 
@@ -98,9 +109,7 @@ def _policy(policy: RefreshPolicy | None) -> dict[str, Any]:
     """When a view is due: each trigger is an option of its own, and any of them suffices."""
     if policy is None:
         return {}
-    if policy.mode in ("INCREMENTAL", "INCREMENTAL STRICT"):
-        raise NotYetMaintained(f"REFRESH POLICY {policy.mode}")
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {} if policy.mode is None else {"policy": policy.mode.lower()}
     for trigger in policy.triggers:
         if trigger.every is not None:
             found["every"] = trigger.every
@@ -113,23 +122,22 @@ def _policy(policy: RefreshPolicy | None) -> dict[str, Any]:
     return found
 
 
-def _replaced(transaction: Transaction, statement: CreateView | CreateStream) -> Object | None:
-    """With OR REPLACE: the view to be replaced, ended in this transaction."""
+def _replaced(snapshot: Snapshot, statement: CreateView | CreateStream) -> Object | None:
+    """With OR REPLACE: the view to be replaced."""
     if not isinstance(statement, CreateView) or not statement.or_replace:
         return None
-    old = transaction.base.get(statement.name)
+    old = snapshot.get(statement.name)
     if old is None:
         return None
     if old.kind != "view":
         raise DefinitionError("WRONG_KIND", f"{old.name} is a {old.kind}, not a view.")
-    readers = transaction.base.dependents(old)
+    readers = snapshot.dependents(old)
     if readers:
         raise DefinitionError(
             "STILL_NEEDED",
             f"{old.name} is read by {', '.join(item.name for item in readers)} and cannot be replaced under them.",
             hint="Drop those first.",
         )
-    transaction.end(old)
     return old
 
 
@@ -143,6 +151,15 @@ def check_query(query: Query) -> None:
             "AS_OF_IN_VIEW",
             "A view follows its inputs as they change, so it cannot read one AS OF a fixed time.",
             hint="Use AS OF in a SELECT, or CREATE TABLE t AS SELECT ... FROM x AS OF ... to keep that state.",
+            place=query.place,
+        )
+    call = nondeterministic(query)
+    if call is not None:
+        raise DefinitionError(
+            "NOT_DETERMINISTIC",
+            f"{call} gives another value each time it is asked, so a view with it has nothing that could be kept.",
+            hint="Take a time from the rows, or Now, the time of the clock. CREATE TABLE t AS SELECT ... keeps what "
+            "such a call gives once.",
             place=query.place,
         )
 

@@ -284,9 +284,9 @@ def _fits(has: pa.DataType, wants: pa.DataType) -> bool:
         return types.is_decimal(wants)
     if types.is_temporal(has):
         return types.is_timestamp(wants) if types.is_timestamp(has) or types.is_date(has) else False
-    if types.is_large_string(has) or types.is_string(has):
+    if types.is_large_string(has) or types.is_string(has) or types.is_string_view(has):
         return types.is_string(wants) or types.is_binary(wants)
-    if types.is_large_binary(has) or types.is_fixed_size_binary(has):
+    if types.is_large_binary(has) or types.is_fixed_size_binary(has) or types.is_binary_view(has):
         return types.is_binary(wants)
     if types.is_map(has) or types.is_map(wants):
         return types.is_map(has) and types.is_map(wants) and all(map(_fits_inside, _parts(has), _parts(wants)))

@@ -1,0 +1,181 @@
+"""Filling the states of a program from the relations themselves: when a view is made, or its states were lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.deaths import Lifetime, with_deaths
+from headrace.algebra.nodes import Column, Node, Scan, SetOperation
+from headrace.algebra.text import to_sql
+from headrace.algebra.trees import with_children
+from headrace.engine import Engine
+from headrace.maintenance.execution import BucketChange, read_note, scan_frame
+from headrace.maintenance.operators.base import State, hash_sql, quote
+from headrace.maintenance.operators.direct_distinct import DirectDistinct
+from headrace.maintenance.operators.direct_join import DirectJoin
+from headrace.maintenance.operators.emitted import EmittedOperator
+from headrace.maintenance.operators.expire import Expire
+from headrace.maintenance.operators.expiring_join import ExpiringJoin
+from headrace.maintenance.program import Placed, Program
+from headrace.maintenance.stages import Held, KeptBucket, state_schema, wide_schema
+from headrace.maintenance.wide import MARKS, ROUTE, union_of
+
+#: Up to so many rows to read, states are collected and written here; beyond, tasks write them.
+SMALL = 200_000
+
+
+@dataclass(frozen=True)
+class Filling:
+    """The task that writes fresh states: rows with `__e` = the number of their state, routed like changes."""
+
+    root: str
+    version: int
+    buckets: int
+    held: tuple[Held, ...]
+    columns: tuple[Column, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        came = [batch for batch in batches if batch.num_rows]
+        if not came:
+            return
+        rows = pa.Table.from_batches(came).cast(wide_schema((*MARKS, *self.columns, *ROUTE))).combine_chunks()
+        places = rows.column("__b").to_numpy()
+        order = np.argsort(places, kind="stable")
+        edges = np.searchsorted(places[order], np.unique(places))
+        for start, end in zip(edges, [*edges[1:], len(order)], strict=True):
+            place = int(places[order[start]])
+            held = self.held[place // self.buckets]
+            kept = KeptBucket(self.root, self.version, held, place % self.buckets)
+            mine = rows.take(pa.array(order[start:end]))
+            kept.add(mine.select(state_schema(held.state).names))
+            note = kept.note()
+            if note is not None:
+                yield from _noted(note)
+
+
+def _noted(note: str) -> Iterator[pa.RecordBatch]:
+    yield pa.RecordBatch.from_pydict({"__note": pa.array([note], pa.string())})
+
+
+@dataclass
+class Building:
+    """Filling all states of a program; `relations[i]` is the query's i-th relation, `rows` how many they have.
+
+    Results that operators have given out are kept as they are (see `operators.emitted`), so whatever is above them must
+    be made from these and not from a second evaluation. They are filled first, from the innermost on.
+    """
+
+    engine: Engine
+    program: Program
+    held: Mapping[tuple[int, str], Held]
+    relations: dict[int, Any]
+    rows: int
+    root: str
+    version: int
+    buckets: int
+    lifetimes: Mapping[Node, Lifetime] = field(default_factory=dict)
+
+    def run(self) -> tuple[list[BucketChange], Any]:
+        """What became of the states, and the program's result as a frame."""
+        given = {id(it.node): it for it in self.program.operators if isinstance(it.operator, EmittedOperator)}
+        done: dict[int, Scan] = {}
+        changes: list[BucketChange] = []
+        waiting = [(placed, state) for placed in self.program.operators for state in placed.operator.states]
+        while waiting:
+            open_ = set(given) - set(done)
+            now = [item for item in waiting if not _inside(self._read_by(*item), open_)]
+            made = self._fill(now, done)
+            changes += made
+            waiting = [item for item in waiting if item not in now]
+            for placed, _state in now:
+                if isinstance(placed.operator, EmittedOperator):
+                    done[id(placed.node)] = self._given_out(placed, made)
+        return changes, self._evaluated(self.program.root, done)
+
+    def _read_by(self, placed: Placed, state: State) -> tuple[Node, ...]:
+        """The nodes a state is made of. What was given out is the node itself, but for the node's own evaluation."""
+        if isinstance(placed.operator, EmittedOperator):
+            return placed.node.children
+        if placed.expires is not None and state.name == "alive":
+            return (placed.expires,)
+        return ((placed.reads or placed.node.children)[state.input],)
+
+    def _given_out(self, placed: Placed, made: list[BucketChange]) -> Scan:
+        held = self.held[placed.number, "emitted"]
+        runs = {change.bucket: change.new for change in made if change.state == held.id}
+        number = 1_000 + placed.number
+        kept = scan_frame(self.engine, self.root, replace(held, runs=runs))
+        # Equal results are kept once, with how often they are there.
+        times = "explode(sequence(CAST(1 AS BIGINT), __w)) AS __i"
+        self.relations[number] = self.engine.sql(f"SELECT *, {times} FROM given_", {"given_": kept}).drop("__i")
+        return Scan(number, "given out", placed.node.columns, placed.node.names)
+
+    def _evaluated(self, node: Node, done: Mapping[int, Scan]) -> Any:
+        text = to_sql(_put(node, done), {number: f"relation_{number}_" for number in self.relations})
+        frames = {f"relation_{number}_": frame for number, frame in self.relations.items()}
+        used = {name: frame for name, frame in frames.items() if name in text}
+        return self.engine.sql(text, used)
+
+    def _fill(self, wanted: Sequence[tuple[Placed, State]], done: Mapping[int, Scan]) -> list[BucketChange]:
+        kept = list(self.held.values())
+        wide = union_of((*state.columns, *state.measures) for _placed, state in wanted)
+        wide = tuple(column for column in wide if column.name not in {mark.name for mark in MARKS})
+        names = {}
+        for count, (placed, state) in enumerate(wanted):
+            content = self.engine.sql(state.content, {"input_": self._input(placed, state, done)})
+            number = kept.index(self.held[placed.number, state.name])
+            names[f"state_{count}_"] = _routed(self.engine, content, state, number, wide, self.buckets)
+        frame = self.engine.sql(" UNION ALL ".join(f"SELECT * FROM {name}" for name in names), names)
+        work = Filling(self.root, self.version, self.buckets, tuple(kept), wide)
+        return run_filling(self.engine, frame, work, self.rows)
+
+    def _input(self, placed: Placed, state: State, done: Mapping[int, Scan]) -> Any:
+        if isinstance(placed.operator, EmittedOperator):
+            children = [_put(child, done) for child in placed.node.children]
+            return self._evaluated(with_children(placed.node, children), {})
+        (read,) = self._read_by(placed, state)
+        if isinstance(placed.operator, Expire | ExpiringJoin | DirectJoin | DirectDistinct):
+            return self._evaluated(with_deaths(read, self.lifetimes), done)
+        frame = self._evaluated(read, done)
+        return frame.toDF(*placed.node.names) if isinstance(placed.node, SetOperation) else frame
+
+
+def run_filling(engine: Engine, frame: Any, work: Filling, rows: int) -> list[BucketChange]:
+    """Write states, here when they are small."""
+    if rows <= SMALL:
+        batches = list(work(iter(engine.arrow(frame).to_batches())))
+        notes = [note for batch in batches for note in batch.column("__note").to_pylist()]
+    else:
+        notes = engine.arrow(engine.stage(frame, work, "__note STRING", "__b", None)).column("__note").to_pylist()
+    return [read_note(note) for note in notes]
+
+
+def _inside(nodes: Sequence[Node], wanted: set[int]) -> bool:
+    return any(id(below) in wanted for node in nodes for below in node.walk())
+
+
+def _put(root: Node, instead: Mapping[int, Scan]) -> Node:
+    """The tree with some of its nodes replaced."""
+    if id(root) in instead:
+        return instead[id(root)]
+    return with_children(root, [_put(child, instead) for child in root.children])
+
+
+def _routed(engine: Engine, frame: Any, state: State, number: int, wide: tuple[Column, ...], buckets: int) -> Any:
+    mine = {column.name for column in (*state.columns, *state.measures)}
+    shown = [f"CAST({number} AS INT) AS __e", "CAST(0 AS BIGINT) AS __t"]
+    shown.append("__w" if "__w" in mine else "CAST(0 AS BIGINT) AS __w")
+    shown.append("CAST(NULL AS STRING) AS __note")
+    for column in wide:
+        value = quote(column.name) if column.name in mine else "NULL"
+        shown.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
+    place = f"{number * buckets} + pmod(__h, {buckets})" if state.key else str(number * buckets)
+    hashed = state.calendar.hashed if state.calendar is not None else ""
+    hash_ = quote(hashed) if hashed else hash_sql(state.key, state.columns)
+    text = f"SELECT {', '.join(shown)}, __h, CAST({place} AS INT) AS __b FROM (SELECT *, {hash_} AS __h FROM content_)"
+    return engine.sql(text, {"content_": frame})

@@ -1,0 +1,92 @@
+"""Signed changes of keyed tables and streams: all of a refresh in one job, for all views that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.algebra.nodes import Column, Constant, Scan
+from headrace.engine import Engine
+from headrace.language.types import arrow_type
+from headrace.maintenance.execution import BucketChange, Execution
+from headrace.maintenance.operators.base import quote
+from headrace.maintenance.operators.current_rows import CurrentRows
+from headrace.maintenance.program import ROOT, Edge, Placed, Program
+from headrace.maintenance.stages import Held
+from headrace.storage.records import Object
+
+
+@dataclass(frozen=True)
+class Upserted:
+    """A keyed object with new rows in its log: how many, and the runs of its current rows, in how many buckets."""
+
+    item: Object
+    rows: Any
+    count: int
+    held: Held
+    buckets: int
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Signed rows (columns, `__at`, `__t`, `__w`) of each object in turn, and what became of their states."""
+
+    changes: tuple[pa.Table, ...]
+    states: tuple[BucketChange, ...]
+
+
+def current_rows(item: Object) -> CurrentRows:
+    """The operator of one object. Several run in one program, so their columns have names of their own."""
+    row = tuple(Column(_own(item, column.name), column.type) for column in item.columns)
+    return CurrentRows(row, tuple(_own(item, name) for name in item.key or ()))
+
+
+def upserts(engine: Engine, item: Object, rows: Any) -> Any:
+    """Rows of an upsert log as the operator reads them."""
+    names = ", ".join(f"{quote(name)} AS {quote(_own(item, name))}" for name in item.names)
+    text = f"SELECT {names}, __t AS __at, __seq, __op, __t, CAST(1 AS BIGINT) AS __w FROM log_rows"
+    return engine.sql(text, {"log_rows": rows})
+
+
+def _own(item: Object, name: str) -> str:
+    return f"t{item.id}_{name}"
+
+
+def tag(engine: Engine, given: Sequence[Upserted], root: str, version: int) -> Tagged:
+    """What the new rows of some keyed objects change."""
+    operators, edges, frames = [], [], {}
+    for number, upserted in enumerate(given):
+        operator = current_rows(upserted.item)
+        read = operator.inputs[0]
+        scan = Scan(number, upserted.item.name, read.columns, tuple(read.names))
+        operators.append(Placed(number, scan, operator))
+        edge = Edge(2 * number, scan, None, (), read.columns, read.columns, number, 0, read.key)
+        edges.append(replace(edge, buckets=upserted.buckets))
+        columns = operator.columns
+        edges.append(Edge(2 * number + 1, None, number, (), columns, columns, ROOT, number))
+        frames[number] = upserts(engine, upserted.item, upserted.rows)
+    held = {(number, "current"): upserted.held for number, upserted in enumerate(given)}
+    program = Program(Constant("", ()), tuple(operators), tuple(edges))
+    buckets = max(item.buckets for item in given)
+    done = Execution(engine, program, held, root, version, buckets).run(frames, sum(item.count for item in given))
+    changes = []
+    for number, upserted in enumerate(given):
+        table = done.changes[number]
+        changes.append(table.rename_columns([*upserted.item.names, "__at", "__t", "__w"]))
+    return Tagged(tuple(changes), done.states)
+
+
+def current_program(item: Object) -> Program:
+    """The operator alone, for its states to be made."""
+    nothing = Constant("", ())
+    return Program(nothing, (Placed(0, nothing, current_rows(item)),), ())
+
+
+def no_changes(item: Object) -> pa.Table:
+    """What an object that did not change has become."""
+    columns = [(column.name, arrow_type(column.type)) for column in item.columns]
+    marks = [(name, pa.int64()) for name in ("__at", "__t", "__w")]
+    return pa.schema([*columns, *marks]).empty_table()

@@ -1,0 +1,250 @@
+"""EXPLAIN in all its forms: how an object is kept, step by step, with what state, and how a new view would be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.errors import NotYetMaintained
+from headrace.language import (
+    CreateStream,
+    CreateView,
+    Explain,
+    ExplainCreate,
+    Query,
+    Select,
+    format_duration,
+    format_time,
+)
+from headrace.runtime.describe import LOGS, key_sentence
+from headrace.runtime.estimates import plan_lines, rows_of, whole_line
+from headrace.runtime.home import Home, query_of
+from headrace.runtime.info import Info, counted
+from headrace.runtime.options import POLICIES
+from headrace.runtime.plan_text import PATTERNS, PlanWords, state_bytes
+from headrace.runtime.plans import Plan
+from headrace.runtime.program_text import program_lines
+from headrace.runtime.state_text import explain_state
+from headrace.runtime.states import states_of
+from headrace.runtime.strategy import FEW_ROWS, RECOMPUTE, find_plan, mode_of, strategy_changed
+from headrace.runtime.views import declared, inputs_of
+from headrace.storage.catalog import Snapshot
+from headrace.storage.records import Object
+
+
+def explain(home: Home, statement: Explain) -> Info:
+    """Answer an EXPLAIN."""
+    inner = statement.statement
+    if statement.kind == "SHARING" or (statement.kind is not None and inner is not None):
+        raise NotYetMaintained(f"EXPLAIN {statement.kind}", place=statement.place)
+    if statement.target is not None:
+        item = home.snapshot().find(statement.target)
+        if statement.kind == "STATE":
+            return explain_state(home, item)
+        return Info("EXPLAIN", explain_maintenance(home, item) if statement.kind else explain_object(home, item))
+    if isinstance(inner, Select):
+        return Info("EXPLAIN", _query(home.snapshot(), inner.query))
+    if isinstance(inner, CreateView | CreateStream) and inner.query is not None:
+        return _create(home, inner)
+    raise NotYetMaintained(f"EXPLAIN {inner.name_of_statement if inner is not None else ''}", place=statement.place)
+
+
+def explain_create(home: Home, statement: ExplainCreate) -> Info:
+    """Answer an EXPLAIN CREATE VIEW. Nothing is made, and no transaction begun."""
+    return _create(home, statement.statement)
+
+
+# -- what is there --------------------------------------------------------------------------------------------------
+
+
+def explain_object(home: Home, item: Object) -> str:
+    """How an object is kept, in sentences."""
+    snapshot = home.snapshot()
+    lines = [f"{item.name} is a {item.kind} with {key_sentence(item)}."]
+    if item.kind == "source":
+        fed = ", ".join(other.name for other in snapshot.dependents(item) if not other.system) or "no stream yet"
+        return "\n".join([lines[0], f"Rows come from {item.option('connector')} and go into {fed}."])
+    parts = snapshot.parts(item)
+    size = sum(part.bytes for part in parts)
+    lines.append(
+        f"It is stored as {LOGS[item.log]}: {counted(sum(part.rows for part in parts), 'stored row')} in "
+        f"{counted(len(parts), 'file')}, {size:,} bytes."
+    )
+    lines += _view(home, snapshot, item) if item.maintained else _arrivals(item)
+    if item.option("retain") is not None:
+        what = "Rows" if item.forgets_rows else "Changes"
+        lines.append(f"{what} older than {format_duration(item.option('retain'))} are forgotten.")
+    if states_of(snapshot, item) and not item.maintained:
+        lines.append(f"Its current rows are kept by key for the views over it: {state_bytes(snapshot, item):,} bytes.")
+    readers = ", ".join(other.name for other in snapshot.dependents(item) if not other.system)
+    lines.append(f"It is read by {readers}." if readers else "Nothing reads it.")
+    if item.maintained:
+        lines += _plan(home, snapshot, item)
+    return "\n".join(lines)
+
+
+def _view(home: Home, snapshot: Snapshot, item: Object) -> list[str]:
+    last = snapshot.last_refresh(item)
+    lines = []
+    if last is not None:
+        told = f", because {last.reason}" if last.strategy == RECOMPUTE else f": {last.reason}"
+        lines.append(f"Strategy: {last.strategy}{told}.")
+        changed = strategy_changed(home.catalog.refreshes(item.id, 2))
+        lines += [f"It {changed}."] if changed else []
+    lines += [_policy(item), f"It is due {_due(item)}."]
+    lines.append(
+        f"It reads {', '.join(other.name for other in snapshot.needs(item)) or 'nothing'}: {query_of(item).sql()}"
+    )
+    if last is not None:
+        at = "an empty home" if last.point is None else format_time(last.point)
+        lines.append(
+            f"The last refresh took {last.seconds:.3f} s and {counted(last.jobs, 'job')}, "
+            f"read {counted(last.rows_in, 'new row')}, "
+            f"wrote {last.rows_out:,} and brought it to {at}."
+        )
+    return lines
+
+
+def _policy(item: Object) -> str:
+    policy = mode_of(item).policy
+    return f"Policy: {policy.upper()}: {POLICIES[policy]}."
+
+
+def _due(item: Object) -> str:
+    every, after = item.option("every"), item.option("after_rows")
+    words = [f"every {format_duration(every)} of the clock"] if every else []
+    words += [f"after {after:,} new rows"] if after else []
+    words += ["only when it is named"] if item.option("on_demand") else []
+    return " or ".join(words) or "whenever something it reads has changed"
+
+
+def _plan(home: Home, snapshot: Snapshot, item: Object) -> list[str]:
+    """The plan of a view, or why there is none."""
+    if mode_of(item).never:
+        return [whole_line(home.engine, snapshot, snapshot.needs(item))]
+    plan = find_plan(home, snapshot, item, query_of(item))
+    if isinstance(plan, str):
+        return [f"It has no plan by its changes: {plan}.", whole_line(home.engine, snapshot, snapshot.needs(item))]
+    kept = bool(states_of(snapshot, item))
+    lines = plan_lines(home.engine, snapshot, plan, item)
+    if not kept and plan.program.operators:
+        lines.append(_not_kept(home, snapshot, plan))
+    lines += [f"In its plan, {plan.rewriting}."] if plan.rewriting else []
+    lines += ["", "How it is maintained by its changes:" if kept else "How it would be maintained by its changes:"]
+    told = PlanWords(home, snapshot, plan, item if kept else None)
+    return [*lines, *told.tree(item.names), *_legend(told)]
+
+
+def _not_kept(home: Home, snapshot: Snapshot, plan: Plan) -> str:
+    few, total = FEW_ROWS[home.engine.kind], rows_of(snapshot, plan.inputs)
+    if total < few:
+        return f"Nothing is kept to follow changes: below {few:,} rows in all AUTO computes it as a whole."
+    return "Nothing is kept to follow changes yet; the next refresh begins with it."
+
+
+def _legend(told: PlanWords) -> list[str]:
+    used = sorted({label.pattern for label in told.patterns.values()})
+    return ["", "; ".join(f"{pattern.name}: {PATTERNS[pattern]}" for pattern in used) + "."]
+
+
+def _arrivals(item: Object) -> list[str]:
+    if item.kind == "table":
+        retroactive = not item.option("non_retroactive")
+        return ["A change of it meets " + ("all rows, old and new." if retroactive else "only rows that arrive later.")]
+    kinds = {
+        "external": f"by {item.time_column}, which rows bring along",
+        "internal": "by the time of their arrival",
+        "latent": "by nothing; times are given when an operator needs them",
+    }
+    lines = [f"Its rows are ordered {kinds[item.time_kind]}."] if item.time_kind in kinds else []
+    if item.time_kind == "external":
+        policy = {
+            "divert": f"diverted to {item.name}__late",
+            "drop": "dropped and counted",
+            "merge": "merged, and what they touch is made again",
+        }[item.option("late", "divert")]
+        slack = format_duration(int(item.option("slack") or 0))
+        lines.append(f"Rows up to {slack} late are put in order; later ones are {policy}.")
+    return lines
+
+
+# -- step by step ---------------------------------------------------------------------------------------------------
+
+
+def explain_maintenance(home: Home, item: Object) -> str:
+    """The delta program of a view, step by step."""
+    snapshot = home.snapshot()
+    if not item.maintained:
+        return f"{item.name} is a {item.kind}: rows are put into it, and nothing is to be maintained."
+    if mode_of(item).never:
+        return _whole(home, snapshot, item, "REFRESH POLICY FULL asks for it")
+    plan = find_plan(home, snapshot, item, query_of(item))
+    if isinstance(plan, str):
+        return _whole(home, snapshot, item, plan)
+    kept = states_of(snapshot, item)
+    told = PlanWords(home, snapshot, plan, item if kept else None)
+    lines = program_lines(told, item, int(kept[0].option("buckets")) if kept else None)
+    if not kept and plan.program.operators:
+        lines += ["", _not_kept(home, snapshot, plan)]
+    return "\n".join(lines)
+
+
+def _whole(home: Home, snapshot: Snapshot, item: Object, reason: str) -> str:
+    inputs = snapshot.needs(item)
+    goes = "The difference to what it was is added to" if item.log == "signed" else "The result replaces"
+    lines = [
+        f"{item.name} is computed as a whole, because {reason}.",
+        f"  1. Read all of {', '.join(other.name for other in inputs) or 'nothing'}.",
+        f"  2. The engine evaluates {query_of(item).sql()}",
+        f"  3. {goes} {item.name}.",
+        whole_line(home.engine, snapshot, inputs),
+    ]
+    return "\n".join(lines)
+
+
+# -- what is not there yet ------------------------------------------------------------------------------------------
+
+
+def _create(home: Home, statement: CreateView | CreateStream) -> Info:
+    snapshot = home.snapshot()
+    view, query, inputs, _frame = declared(home, snapshot, home.relations(), statement)
+    return Info("EXPLAIN CREATE VIEW", "\n".join(_would(home, snapshot, view, inputs, query)))
+
+
+def _would(home: Home, snapshot: Snapshot, view: Object, inputs: Sequence[Object], query: Query) -> list[str]:
+    mode = mode_of(view)
+    head = f"It would be a {view.kind} with {key_sentence(view)}, stored as {LOGS[view.log]}."
+    lines = [head, _policy(view), _query(snapshot, query)]
+    if mode.never:
+        lines.insert(0, f"{view.name} would be maintained by recompute, because that is asked for.")
+        return [*lines, whole_line(home.engine, snapshot, inputs)]
+    plan = find_plan(home, snapshot, view, query)
+    if isinstance(plan, str):
+        if mode.strict:
+            first = (
+                f"{view.name} would be refused (NOT_INCREMENTAL): it cannot be refreshed by its changes alone: {plan}."
+            )
+        else:
+            first = f"{view.name} would be maintained by recompute, because {plan}."
+        return [first, *lines, whole_line(home.engine, snapshot, inputs)]
+    few, total = FEW_ROWS[home.engine.kind], rows_of(snapshot, plan.inputs)
+    if mode.always or total >= few:
+        lines.insert(
+            0, f"{view.name} would be maintained by its changes{'' if mode.always else ' where that is cheaper'}."
+        )
+    else:
+        lines.insert(
+            0,
+            f"{view.name} would be maintained by recompute as long as all it reads has fewer than {few:,} rows, "
+            "and then by its changes where that is cheaper.",
+        )
+    lines += plan_lines(home.engine, snapshot, plan, None)
+    told = PlanWords(home, snapshot, plan, None)
+    return [*lines, "", "How it would be maintained by its changes:", *told.tree(view.names), *_legend(told)]
+
+
+def _query(snapshot: Snapshot, query: Query) -> str:
+    names = ", ".join(f"{other.name} ({other.kind})" for other in inputs_of(snapshot, query)) or "nothing"
+    if query.reads_clock:
+        return f"The query reads {names}.\nAt each of its points, windows and Now are those of that time: {query.sql()}"
+    sql = query.to_spark([ref.name for ref in query.relations()])
+    return f"The query reads {names}.\nSpark is asked: {sql}"

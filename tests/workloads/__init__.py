@@ -1,0 +1,1 @@
+"""Whole workloads: TPC-H and Nexmark as views, beside the same queries run in batch."""
