@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,17 +24,27 @@ class Context:
     """What an experiment runs with.
 
     `engine` is what the user asked for, None where the experiment should take the engines it is about. `folder` is
-    empty, and removed afterwards.
+    empty, and removed afterwards. `options` are those of the experiment's own that were given, as text.
     """
 
     quick: bool
     engine: str | None
     folder: Path
     progress: Progress
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def pick(self, full: T, quick: T) -> T:
         """The one of two sizes that this run calls for."""
         return quick if self.quick else full
+
+    def option(self, name: str, read: Callable[[str], T], default: T) -> T:
+        """An option of the experiment's own, or what holds without it."""
+        if name not in self.options:
+            return default
+        try:
+            return read(self.options[name])
+        except ValueError as error:
+            raise DefinitionError("BAD_OPTION", f"--{name} {self.options[name]} cannot be read.") from error
 
     def step(self, label: str, total: int) -> Callable[[], None]:
         """A line of progress; call what it returns after each of `total` pieces of work."""
@@ -47,18 +57,33 @@ Run = Callable[[Context], Findings]
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment: its name on the command line, the figure it reproduces, what it does in a sentence."""
+    """One experiment: its name on the command line, the figure it reproduces, what it does in a sentence.
+
+    `options` are what it can be told besides, each with a sentence on its meaning.
+    """
 
     name: str
     figure: str
     description: str
     run: Run
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self, given: Mapping[str, str]) -> None:
+        """Refuse options it does not have."""
+        for name in given:
+            if name not in self.options:
+                known = ", ".join(f"--{option}" for option in self.options) or "none"
+                raise DefinitionError(
+                    "BAD_OPTION", f"{self.name} has no option --{name}.", hint=f"Its own options: {known}."
+                )
 
 
 _registered: dict[str, Experiment] = {}
 
 
-def experiment(name: str, *, figure: str, description: str) -> Callable[[Run], Run]:
+def experiment(
+    name: str, *, figure: str, description: str, options: Mapping[str, str] | None = None
+) -> Callable[[Run], Run]:
     """Register a function as an experiment.
 
     Examples
@@ -69,7 +94,7 @@ def experiment(name: str, *, figure: str, description: str) -> Callable[[Run], R
     """
 
     def register(run: Run) -> Run:
-        _registered[name] = Experiment(name, figure, description, run)
+        _registered[name] = Experiment(name, figure, description, run, dict(options or {}))
         return run
 
     return register

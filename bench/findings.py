@@ -82,12 +82,16 @@ class Aim:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an experiment hands back: what it varied, what it measured, and how that stands to the aims."""
+    """What an experiment hands back: what it varied, what it measured, and how that stands to the aims.
+
+    `details` are kept with the rest, and neither printed nor drawn.
+    """
 
     parameters: Mapping[str, Any]
     series: Sequence[Series]
     aims: Sequence[Aim]
     notes: Sequence[str] = field(default_factory=tuple)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -96,4 +100,5 @@ class Findings:
             "series": [asdict(series) for series in self.series],
             "aims": [asdict(aim) for aim in self.aims],
             "notes": list(self.notes),
+            **({"details": dict(self.details)} if self.details else {}),
         }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,11 @@ class Result:
         return all(aim.met for aim in self.findings.aims)
 
 
+def own_options() -> dict[str, dict[str, str]]:
+    """By experiment, the options it has for itself, each with its meaning."""
+    return {item.name: dict(item.options) for item in all_experiments() if item.options}
+
+
 def main_list() -> list[tuple[str, str, str]]:
     """Every experiment: its name, the figure it reproduces, and what it does."""
     return [(item.name, item.figure, item.description) for item in all_experiments()]
@@ -53,6 +60,7 @@ def run(
     engine: str | None = None,
     out: Path | None = None,
     *,
+    options: Mapping[str, str] | None = None,
     console: Console | None = None,
 ) -> Result:
     """Run an experiment with its baselines, print what it found and keep it.
@@ -67,15 +75,19 @@ def run(
         Run on this engine (``spark``, ``sail`` or ``sc://host:port``) instead of those the experiment is about.
     out
         The folder for the results; `bench/results` when not given.
+    options
+        The experiment's own options, as text. They become part of the results' name.
     console
         Where to print; the terminal when not given.
 
     Raises
     ------
     DefinitionError
-        ``UNKNOWN_EXPERIMENT``, with the names that come closest.
+        ``UNKNOWN_EXPERIMENT``, with the names that come closest; ``BAD_OPTION``.
     """
     chosen = find(name)
+    chosen.check(options or {})
+    given = {key: (options or {})[key] for key in chosen.options if key in (options or {})}
     shown = console or Console()
     drawing = plots.can_plot()
     if not drawing:
@@ -85,13 +97,14 @@ def run(
     others = os.getloadavg()[0]
     if others > (os.cpu_count() or 1) / 2:
         shown.print(f"This machine is busy (load {others:.1f}): look at the ratios only.", style="yellow")
-    findings, taken = _measure(chosen, quick, engine, shown)
+    findings, taken = _measure(chosen, quick, engine, given, shown)
     folder = out or RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    stem = f"{name}-quick" if quick else name
+    stem = "-".join([name, *(["quick"] if quick else []), *(f"{key}{_plain(value)}" for key, value in given.items())])
     kept = folder / f"{stem}.json"
     kept.write_text(
-        json.dumps(_as_json(chosen, quick, engine, findings, taken, others), indent=1) + "\n", encoding="utf-8"
+        json.dumps(_as_json(chosen, quick, engine, given, findings, taken, others), indent=1) + "\n",
+        encoding="utf-8",
     )
     picture = folder / f"{stem}.png" if drawing else None
     if picture is not None:
@@ -101,19 +114,32 @@ def run(
     return result
 
 
-def _measure(chosen: Experiment, quick: bool, engine: str | None, console: Console) -> tuple[Findings, float]:
+def _plain(text: str) -> str:
+    """Text as a part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "_", text)
+
+
+def _measure(
+    chosen: Experiment, quick: bool, engine: str | None, options: Mapping[str, str], console: Console
+) -> tuple[Findings, float]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with (
         tempfile.TemporaryDirectory(prefix="headrace-bench-", ignore_cleanup_errors=True) as folder,
         Progress(*columns, console=console) as progress,
     ):
         started = time.perf_counter()
-        findings = chosen.run(Context(quick, engine, Path(folder), progress))
+        findings = chosen.run(Context(quick, engine, Path(folder), progress, options))
         return findings, time.perf_counter() - started
 
 
 def _as_json(
-    chosen: Experiment, quick: bool, engine: str | None, findings: Findings, taken: float, others: float
+    chosen: Experiment,
+    quick: bool,
+    engine: str | None,
+    options: Mapping[str, str],
+    findings: Findings,
+    taken: float,
+    others: float,
 ) -> dict[str, Any]:
     return {
         "experiment": chosen.name,
@@ -121,6 +147,7 @@ def _as_json(
         "description": chosen.description,
         "quick": quick,
         "engine": engine,
+        **({"options": dict(options)} if options else {}),
         "machine": {**machine(), "load_before": round(others, 1)},
         "seconds": round(taken, 1),
         **_rounded(findings.as_json()),

@@ -13,7 +13,7 @@ from typing import Any
 #: Does one piece of work and says how many seconds of it count; making ready and clearing up do not.
 Timed = Callable[[], float]
 
-_PACKAGES = ("headrace", "pyspark", "pysail", "pyarrow", "numpy", "pandas", "sqlglot", "SQLAlchemy")
+_PACKAGES = ("headrace", "pyspark", "pysail", "pyarrow", "numpy", "pandas", "sqlglot", "SQLAlchemy", "duckdb")
 
 
 def seconds(work: Callable[[], Any]) -> float:

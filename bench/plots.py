@@ -9,6 +9,9 @@ from typing import Any
 
 from bench.findings import Findings, Series
 
+#: A chart with bars at more places than this has a line to itself.
+MANY = 8
+
 
 def can_plot() -> bool:
     return find_spec("matplotlib") is not None
@@ -23,26 +26,48 @@ def panels(findings: Findings) -> Mapping[str, list[Series]]:
 
 
 def save(findings: Findings, title: str, path: Path) -> None:
-    """Draw all panels side by side into a PNG."""
+    """Draw all panels into a PNG: side by side, those with many bars each over the whole width."""
     # Not pyplot: it would choose a backend for the whole process.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     charts = panels(findings)
-    figure = Figure(figsize=(5.2 * max(1, len(charts)), 4.2), dpi=120, layout="constrained")
+    lines = _lines_of(charts)
+    across = max((len(line) for line in lines), default=1)
+    figure = Figure(
+        figsize=(max(5.2 * across, 10.4 * (len(lines) > 1)), 4.2 * len(lines)), dpi=120, layout="constrained"
+    )
     FigureCanvasAgg(figure)
     figure.suptitle(title)
-    for place, (name, series) in enumerate(charts.items(), start=1):
-        axes = figure.add_subplot(1, len(charts), place)
-        axes.set_title(name, fontsize="medium")
-        axes.set_ylabel(series[0].unit)
-        if all(isinstance(x, str) for one in series for x in one.x):
-            _bars(axes, series)
-        else:
-            _lines(axes, series)
-        if len(series) > 1:
-            axes.legend(fontsize="small")
+    for row, line in enumerate(lines):
+        for place, name in enumerate(line):
+            # Rows and columns count from 1: this is the chart's place in a grid of its row's own width.
+            axes = figure.add_subplot(len(lines), len(line), row * len(line) + place + 1)
+            _draw(axes, name, charts[name])
     figure.savefig(path)
+
+
+def _lines_of(charts: Mapping[str, list[Series]]) -> list[list[str]]:
+    """The panels' names, line by line: one with many bars has a line to itself."""
+    lines: list[list[str]] = []
+    crowded = {name: len({x for one in series for x in one.x}) > MANY for name, series in charts.items()}
+    for name in charts:
+        if lines and not crowded[name] and not crowded[lines[-1][0]]:
+            lines[-1].append(name)
+        else:
+            lines.append([name])
+    return lines or [[]]
+
+
+def _draw(axes: Any, name: str, series: Sequence[Series]) -> None:
+    axes.set_title(name, fontsize="medium")
+    axes.set_ylabel(series[0].unit)
+    if all(isinstance(x, str) for one in series for x in one.x):
+        _bars(axes, series)
+    else:
+        _lines(axes, series)
+    if len(series) > 1:
+        axes.legend(fontsize="small")
 
 
 def _bars(axes: Any, series: Sequence[Series]) -> None:
@@ -51,7 +76,7 @@ def _bars(axes: Any, series: Sequence[Series]) -> None:
     for number, one in enumerate(series):
         offset = (number - (len(series) - 1) / 2) * width
         drawn = axes.bar([places.index(str(x)) + offset for x in one.x], one.y, width, label=one.name)
-        axes.bar_label(drawn, fmt="{:.3g}", fontsize="small")
+        axes.bar_label(drawn, fmt="{:.3g}", fontsize="small" if len(places) <= MANY else 5)
     axes.set_xticks(range(len(places)), places)
     axes.margins(y=0.12)
 
