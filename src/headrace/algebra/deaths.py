@@ -114,7 +114,8 @@ def _carrying(node: Node, known: Mapping[Node, Lifetime], names: Names, visit: C
 def carried(step: Filter | Project) -> Node:
     """A row-wise step that lets the deaths of its rows through."""
     if isinstance(step, Filter):
-        return step
+        # A filter has the columns of what is below it, and the death is to be one of them.
+        return replace(step, child=undying(step.child))
     return replace(step, columns=(*step.columns, DEATH), items=(*step.items, column_of(DEATH.name)))
 
 
