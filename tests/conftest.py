@@ -62,9 +62,22 @@ def spark_engine() -> Engine:
 
 
 @pytest.fixture(scope="session")
-def sail_engine() -> Engine:
-    """Sail: one server for all tests."""
+def sail_engine(request: pytest.FixtureRequest) -> Engine:
+    """Sail: one engine for all tests."""
+    # Starting Java forks this process, which does not go well any more once it speaks to a server.
+    if any(
+        {"engine", "spark_engine", "spark"} & set(getattr(item, "fixturenames", ())) for item in request.session.items
+    ):
+        request.getfixturevalue("spark_engine")
     return open_engine("sail")
+
+
+@pytest.fixture(autouse=True)
+def _a_server_that_does_not_grow(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    # The tests of the algebra name relations to the server once and for all.
+    if "sail_engine" in request.fixturenames and request.path.parent.name != "algebra":
+        request.getfixturevalue("sail_engine").renew(grown_to=2 << 30)
 
 
 @pytest.fixture(params=["spark", "sail"])

@@ -16,6 +16,7 @@ LAYERS = (
     "sources",
     "algebra",
     "planner",
+    "sail",
     "engine",
     "storage",
     "maintenance",

@@ -20,7 +20,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ import pyarrow as pa
 
 from headrace.errors import DefinitionError, EngineError
 from headrace.language.types import ddl_type
+from headrace.sail import SailServer, running_server
 
 #: What an engine may lack, and the sentence that tells the user so.
 CAPABILITIES: Mapping[str, str] = {
@@ -47,8 +47,6 @@ LACKS: Mapping[str, frozenset[str]] = {
 }
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-_lock = threading.Lock()
-_sail_server: Any = None
 
 
 @dataclass
@@ -65,6 +63,7 @@ class Engine:
     kind: str
     spark: Any
     owned: bool = False
+    server: SailServer | None = None
     _actions: Iterator[int] = field(default_factory=itertools.count, repr=False)
     _done: int = 0
 
@@ -117,6 +116,15 @@ class Engine:
         self._done += 1
         with self.translated():
             return frame.toArrow()
+
+    @property
+    def functions(self) -> Any:
+        """PySpark's functions for this engine's kind of columns."""
+        if self.kind == "spark":
+            from pyspark.sql import functions
+        else:
+            from pyspark.sql.connect import functions
+        return functions
 
     def stage(self, frame: Any, function: Any, ddl: str, by: str, tasks: int | None) -> Any:
         """What `function`, from Arrow batches to Arrow batches, makes of each of `tasks` partitions by `by`."""
@@ -171,6 +179,18 @@ class Engine:
                 raise EngineError(*_translate(error)) from error
             raise
 
+    def renew(self, grown_to: int) -> bool:
+        """A new server of our own once the old one is gone, or has grown to so many bytes.
+
+        Frames that were made before are void then.
+        """
+        if self.server is None or (self.server.alive and self.server.memory < grown_to):
+            return False
+        self.close()
+        self.server = running_server(instead_of=self.server)
+        self.spark = _own(self.server)
+        return True
+
     def close(self) -> None:
         """Let go of a session we opened to a server; the embedded Spark lives as long as the process."""
         if not self.owned:
@@ -196,7 +216,8 @@ def open_engine(spec: str = "spark", spark: Any = None) -> Engine:
     if spec == "spark":
         return Engine("spark", _embedded())
     if spec == "sail":
-        return Engine("sail", _sail(), owned=True)
+        server = running_server()
+        return Engine("sail", _own(server), owned=True, server=server)
     if spec.startswith("sc://"):
         return Engine("connect", _remote(spec), owned=True)
     raise DefinitionError(
@@ -242,22 +263,9 @@ def _embedded() -> Any:
         ) from error
 
 
-def _sail() -> Any:
-    global _sail_server  # the server stops when nobody holds it
-    os.environ.setdefault("RUST_LOG", "error")
-    try:
-        from pysail.spark import SparkConnectServer
-    except ImportError as error:
-        raise EngineError(
-            "SAIL_NOT_INSTALLED", "The engine sail is not installed.", hint="pip install 'headrace[sail]'"
-        ) from error
-    with _lock:
-        if _sail_server is None:
-            _sail_server = SparkConnectServer()
-            _sail_server.start(background=True)
-        _host, port = _sail_server.listening_address
-    session = _remote(f"sc://127.0.0.1:{port}")
-    # The server is in this process and takes Ctrl-C too: once it is gone, asking it again is in vain.
+def _own(server: SailServer) -> Any:
+    session = _remote(f"sc://127.0.0.1:{server.port}")
+    # A server of ours that does not answer is gone: asking it again would be in vain.
     session.client.set_retry_policies([])
     return session
 

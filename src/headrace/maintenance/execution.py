@@ -10,15 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.algebra.deaths import DEATH
 from headrace.algebra.nodes import Column
 from headrace.engine import Engine
 from headrace.maintenance.after import finish
-from headrace.maintenance.operators.base import Clock, quote
+from headrace.maintenance.operators.base import Clock
 from headrace.maintenance.program import ROOT, Edge, Placed, Program, schedule
 from headrace.maintenance.stages import Exit, Held, Slot, Stage, Work, state_schema, wide_schema
 from headrace.maintenance.ticks import tick_frame, told
-from headrace.maintenance.wide import MARKS, NOTE_EDGE, ddl, enter, routed, step_through, union_of
+from headrace.maintenance.wide import MARKS, NOTE_EDGE, ddl, enter, renamed, routed, step_through, union_of, widened
 from headrace.storage.arrangements import Bucket, Run
 from headrace.storage.bags import consolidate
 
@@ -106,11 +105,8 @@ class Execution:
     def _scanned(self, edge: Edge, frame: Any) -> Any:
         """A relation's changes under the names that the query's tree has for its columns."""
         assert edge.scan is not None
-        shown = [
-            f"{quote(source)} AS {quote(column.name)}"
-            for source, column in zip(edge.scan.sources, edge.scan.columns, strict=True)
-        ]
-        return frame.selectExpr(*shown, *([DEATH.name] if edge.direct else []), "__t", "__w")
+        names = zip(edge.scan.sources, (column.name for column in edge.scan.columns), strict=True)
+        return renamed(self.engine, frame, names, dying=edge.direct)
 
     def _segment(self, levels: Sequence[Sequence[int]], active: set[int], *, last: bool) -> None:
         """One job: the levels one after another, and at its end all rows that are still on their way."""
@@ -139,11 +135,11 @@ class Execution:
         leaving = {leave.edge: leave.columns for work in works for leave in work.exits}
         given = union_of([*stay.values(), *leaving.values()])
         stage = Stage(self.root, self.version, self.buckets, tuple(works), tuple(wide), given)
-        frame = routed(chain, consumed, wide, self.buckets)
+        frame = routed(self.engine, chain, consumed, wide, self.buckets)
         chain = self.engine.stage(frame, stage, ddl((*MARKS, *given)), "__b", 1 if self.rows <= _FEW else None)
         stepping = [edges[number] for number in leaving if number < _RAW]
         raw = [columns for number, columns in leaving.items() if number >= _RAW]
-        chain = step_through(chain, stepping, union_of([*stay.values(), *raw]))
+        chain = step_through(self.engine, chain, stepping, union_of([*stay.values(), *raw]))
         after = {number: edges[number].columns if number < _RAW else leaving[number] for number in leaving}
         return chain, {**stay, **after}
 
@@ -159,11 +155,7 @@ class Execution:
         frames = []
         if chain is not None:
             known = {column.name for columns in carried for column in columns}
-            shown = [column.name for column in MARKS]
-            for column in wide:
-                value = quote(column.name) if column.name in known else f"CAST(NULL AS {column.type})"
-                shown.append(f"{value} AS {quote(column.name)}")
-            frames.append(chain.selectExpr(*shown))
+            frames.append(widened(self.engine, chain, known, wide))
         for edge in entering:
             frame, through = self._ready.pop(edge.number)
             frames.append(enter(self.engine, frame, edge, wide, through=through))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from headrace.algebra.deaths import DEATH
 from headrace.algebra.nodes import Column, Filter, Generate, Node, Project
 from headrace.engine import Engine
 from headrace.language.dialect import headrace_sql
@@ -36,12 +37,48 @@ def enter(engine: Engine, frame: Any, edge: Edge, wide: Sequence[Column], *, thr
     if through:
         for step in edge.steps:
             frame = _stepped(engine, frame, step)
+    make = _Columns(engine)
     mine = {column.name for column in edge.columns}
-    shown = [f"CAST({edge.number} AS INT) AS __e", "__t", "__w", "CAST(NULL AS STRING) AS __note"]
-    for column in wide:
-        value = quote(column.name) if column.name in mine else "NULL"
-        shown.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
-    return frame.selectExpr(*shown)
+    marks = [make.value(edge.number, MARKS[0]), make.same("__t"), make.same("__w"), make.value(None, MARKS[3])]
+    values = [make.cast(column) if column.name in mine else make.value(None, column) for column in wide]
+    return frame.select(*marks, *values)
+
+
+def widened(engine: Engine, chain: Any, known: set[str], wide: Sequence[Column]) -> Any:
+    """Rows on their way with all columns of `wide`, of which they have the `known` ones."""
+    make = _Columns(engine)
+    values = [make.same(column.name) if column.name in known else make.value(None, column) for column in wide]
+    return chain.select(*make.marks(), *values)
+
+
+def renamed(engine: Engine, frame: Any, names: Iterable[tuple[str, str]], *, dying: bool) -> Any:
+    """A relation's changes under other names, given as pairs of an old and a new one."""
+    make = _Columns(engine)
+    kept = [*([DEATH.name] if dying else []), "__t", "__w"]
+    return frame.select(*(make.same(old).alias(new) for old, new in names), *map(make.same, kept))
+
+
+class _Columns:
+    """The columns of a frame to be. Only what is computed is given as text: each text is parsed by itself, which costs
+    more than the column does (and Sail 0.7 keeps some 70 KB of memory for each for good)."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._functions = engine.functions
+
+    def same(self, name: str) -> Any:
+        return self._functions.col(quote(name))
+
+    def cast(self, column: Column) -> Any:
+        return self.same(column.name).cast(column.type).alias(column.name)
+
+    def value(self, value: int | None, column: Column) -> Any:
+        return self._functions.lit(value).cast(column.type).alias(column.name)
+
+    def computed(self, text: str, name: str) -> Any:
+        return self._functions.expr(text).alias(name)
+
+    def marks(self) -> list[Any]:
+        return [self.same(column.name) for column in MARKS]
 
 
 def _stepped(engine: Engine, frame: Any, step: Node) -> Any:
@@ -49,11 +86,14 @@ def _stepped(engine: Engine, frame: Any, step: Node) -> Any:
     if isinstance(step, Filter):
         return frame.where(headrace_sql(step.predicate))
     if isinstance(step, Project):
+        make = _Columns(engine)
         items = [
-            f"CAST({headrace_sql(item)} AS {column.type}) AS {quote(column.name)}"
+            make.cast(column)
+            if (text := headrace_sql(item)) == quote(column.name)
+            else make.computed(f"CAST({text} AS {column.type})", column.name)
             for column, item in zip(step.columns, step.items, strict=True)
         ]
-        return frame.selectExpr(*items, "__t", "__w")
+        return frame.select(*items, make.same("__t"), make.same("__w"))
     if isinstance(step, Generate):
         return engine.sql(generate_sql(step, "changes_"), {"changes_": frame})
     raise TypeError(f"{type(step).__name__} is not done row by row")
@@ -69,11 +109,12 @@ def generate_sql(step: Generate, source: str) -> str:
     )
 
 
-def step_through(chain: Any, edges: Sequence[Edge], others: Sequence[Column]) -> Any:
+def step_through(engine: Engine, chain: Any, edges: Sequence[Edge], others: Sequence[Column]) -> Any:
     """Take the rows of some edges through their steps, and leave all other rows as they are.
 
     `others` are the columns of the other edges that travel along.
     """
+    make = _Columns(engine)
     present = {edge.number: edge.start for edge in edges}
     for depth in range(max((len(edge.steps) for edge in edges), default=0)):
         moving = [(edge, edge.steps[depth]) for edge in edges if depth < len(edge.steps)]
@@ -85,16 +126,12 @@ def step_through(chain: Any, edges: Sequence[Edge], others: Sequence[Column]) ->
             cases = " ".join(f"WHEN {edge.number} THEN {headrace_sql(step.predicate)}" for edge, step in filters)
             chain = chain.where(f"CASE __e {cases} ELSE TRUE END")
         if len(filters) < len(moving):
-            chain = chain.selectExpr(*_marks(), *(_moved(column, moving, known) for column in wide))
+            chain = chain.select(*make.marks(), *(_moved(make, column, moving, known) for column in wide))
         present = after
     return chain
 
 
-def _marks() -> list[str]:
-    return [column.name for column in MARKS]
-
-
-def _moved(column: Column, moving: Sequence[tuple[Edge, Node]], known: set[str]) -> str:
+def _moved(make: _Columns, column: Column, moving: Sequence[tuple[Edge, Node]], known: set[str]) -> Any:
     """A column after one step of some edges."""
     cases = []
     for edge, step in moving:
@@ -102,21 +139,23 @@ def _moved(column: Column, moving: Sequence[tuple[Edge, Node]], known: set[str])
             item = headrace_sql(step.items[step.names.index(column.name)])
             if item != quote(column.name):
                 cases.append(f"WHEN {edge.number} THEN CAST({item} AS {column.type})")
-    name = quote(column.name)
-    rest = name if column.name in known else f"CAST(NULL AS {column.type})"
-    return f"CASE __e {' '.join(cases)} ELSE {rest} END AS {name}" if cases else f"{rest} AS {name}"
+    if not cases:
+        return make.same(column.name) if column.name in known else make.value(None, column)
+    rest = quote(column.name) if column.name in known else f"CAST(NULL AS {column.type})"
+    return make.computed(f"CASE __e {' '.join(cases)} ELSE {rest} END", column.name)
 
 
-def routed(chain: Any, edges: Sequence[Edge], wide: Sequence[Column], buckets: int) -> Any:
+def routed(engine: Engine, chain: Any, edges: Sequence[Edge], wide: Sequence[Column], buckets: int) -> Any:
     """The rows with `__h`, the hash of their edge's key, and `__b`, the place where their operator meets them."""
     hashes = {edge.number: hash_sql(edge.key, edge.columns) for edge in edges}
     cases = " ".join(f"WHEN {edge.number} THEN {hashes[edge.number]}" for edge in edges)
     places = " ".join(f"WHEN {edge.number} THEN {_place_sql(edge, hashes[edge.number], buckets)}" for edge in edges)
-    return chain.selectExpr(
-        *_marks(),
-        *(quote(column.name) for column in wide),
-        f"CASE __e {cases} ELSE CAST(0 AS BIGINT) END AS __h",
-        f"CAST(CASE __e {places} ELSE -1 END AS INT) AS __b",
+    make = _Columns(engine)
+    return chain.select(
+        *make.marks(),
+        *(make.same(column.name) for column in wide),
+        make.computed(f"CASE __e {cases} ELSE CAST(0 AS BIGINT) END", "__h"),
+        make.computed(f"CAST(CASE __e {places} ELSE -1 END AS INT)", "__b"),
     )
 
 

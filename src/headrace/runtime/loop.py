@@ -16,6 +16,9 @@ from headrace.storage.records import Object
 
 log = logging.getLogger("headrace")
 
+#: An engine's own server that has grown to so many bytes is replaced between two rounds.
+_GROWN = 4 << 30
+
 
 def run(home: Home, listeners: Listeners, stop: threading.Event, every: float) -> None:
     """Land and refresh every `every` seconds. What had been received when `stop` came is landed before returning."""
@@ -25,6 +28,8 @@ def run(home: Home, listeners: Listeners, stop: threading.Event, every: float) -
             listeners.open(source)
     while not stop.is_set():
         step(home, listeners)
+        if home.engine.renew(_GROWN):
+            log.info("the engine's server was gone or had grown large: a new one goes on")
         stop.wait(every)
     listeners.stop()
     step(home, listeners)
