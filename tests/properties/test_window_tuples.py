@@ -229,6 +229,13 @@ def test_every_query_has_results_that_come_and_go(sail_engine: Engine, query: st
         assert found["-"] + found["u"] > 0, found
 
 
+def test_a_row_at_the_birth_of_a_view_on_a_grid(sail_engine: Engine) -> None:
+    """The birth is a point of its own, beside those of the grid."""
+    steps = (("r", (1, 2, 5)), ("r", (2, 2, 1)), ("clock", 8))
+    case = Case("union", ("[RANGE 8 SLIDE 3]", "[RANGE 12]"), 4, steps, frozenset({0, 1, 2}), 9, every=5, made=1)
+    all_ways_give_the_same(sail_engine, case)
+
+
 def test_both_forms_of_query_4_and_the_cheaper_one(sail_engine: Engine) -> None:
     text = (
         "SELECT s.k, s.v, r.v AS w FROM s [RANGE 10] JOIN r [RANGE 10] ON s.k = r.k WHERE r.v > 0 AND NOT EXISTS"

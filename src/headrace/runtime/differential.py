@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -184,7 +185,10 @@ def _write(transaction: Transaction, view: Object, plan: Plan, table: pa.Table) 
     if view.log == "state":
         table = consolidate(table.drop_columns(["__t"]).combine_chunks())
     elif every is not None and table.num_rows:
-        grid = -(-table.column("__t").to_numpy() // every) * every
+        times = table.column("__t").to_numpy()
+        # The first point of a view is its birth, on the grid or not.
+        born = np.iinfo(np.int64).min if view.option("born") is None else view.option("born")
+        grid = np.where(times <= born, born, -(-times // every) * every)
         table = consolidate(table.set_column(len(view.names), "__t", pa.array(grid)).combine_chunks())
     inserts = table.num_rows == 0 or bool(pc.all(pc.equal(table.column("__w"), 1)).as_py())
     return write_table(transaction, view, table, inserts_only=inserts)
