@@ -22,6 +22,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,7 +30,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from headrace.errors import DefinitionError, EngineError
-from headrace.language.types import ddl_type
+from headrace.language.types import arrow_type, ddl_type
 from headrace.sail import SailServer, running_server
 
 #: What an engine may lack, and the sentence that tells the user so.
@@ -47,6 +48,10 @@ LACKS: Mapping[str, frozenset[str]] = {
 }
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+#: Names of columns with their types.
+Columns = Sequence[tuple[str, str]]
 
 
 @dataclass
@@ -126,10 +131,19 @@ class Engine:
             from pyspark.sql.connect import functions
         return functions
 
-    def stage(self, frame: Any, function: Any, ddl: str, by: str, tasks: int | None) -> Any:
-        """What `function`, from Arrow batches to Arrow batches, makes of each of `tasks` partitions by `by`."""
+    def stage(
+        self, frame: Any, function: Any, given: Columns, by: str, tasks: int | None, taken: Columns | None = None
+    ) -> Any:
+        """What `function`, from Arrow batches to Arrow batches, makes of each of `tasks` partitions by `by`.
+
+        `given` are the names and types of the columns it gives, `taken` of those it takes, where the caller knows.
+        """
         with self.translated():
-            return frame.repartition(tasks or self.parallelism, by).mapInArrow(function, ddl)
+            parted = frame.repartition(tasks or self.parallelism, by)
+            if taken is not None and self.kind != "spark":
+                # Connect would ask the server for the columns of every stage of a plan, each time for a longer one.
+                parted._cached_schema = _struct(tuple(taken))
+            return parted.mapInArrow(function, _struct(tuple(given)))
 
     @property
     def levels_a_job(self) -> int:
@@ -312,6 +326,19 @@ def _driver_memory() -> int:
     """Megabytes for the embedded JVM: a third of the machine, between 1 and 8 GB."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     return max(1024, min(8192, total // 3))
+
+
+@lru_cache(maxsize=1_000)
+def _struct(columns: tuple[tuple[str, str], ...]) -> Any:
+    """Columns as PySpark has them; or as text, which it lets the engine read, where it knows no type of that kind."""
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType
+
+    try:
+        kinds = [from_arrow_type(arrow_type(kind), prefer_timestamp_ntz=True) for _name, kind in columns]
+    except Exception:  # which one depends on the version of PySpark
+        return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in columns)
+    return StructType([StructField(name, kind) for (name, _kind), kind in zip(columns, kinds, strict=True)])
 
 
 def _named(text: str, names: Sequence[str]) -> str:

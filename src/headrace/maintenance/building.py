@@ -151,7 +151,9 @@ def run_filling(engine: Engine, frame: Any, work: Filling, rows: int) -> list[Bu
         batches = list(work(iter(engine.arrow(frame).to_batches())))
         notes = [note for batch in batches for note in batch.column("__note").to_pylist()]
     else:
-        notes = engine.arrow(engine.stage(frame, work, "__note STRING", "__b", None)).column("__note").to_pylist()
+        notes = (
+            engine.arrow(engine.stage(frame, work, [("__note", "STRING")], "__b", None)).column("__note").to_pylist()
+        )
     return [read_note(note) for note in notes]
 
 

@@ -17,7 +17,18 @@ from headrace.maintenance.operators.base import Clock
 from headrace.maintenance.program import ROOT, Edge, Placed, Program, schedule
 from headrace.maintenance.stages import Exit, Held, Slot, Stage, Work, state_schema, wide_schema
 from headrace.maintenance.ticks import tick_frame, told
-from headrace.maintenance.wide import MARKS, NOTE_EDGE, ddl, enter, renamed, routed, step_through, union_of, widened
+from headrace.maintenance.wide import (
+    MARKS,
+    NOTE_EDGE,
+    ROUTE,
+    enter,
+    renamed,
+    routed,
+    step_through,
+    typed,
+    union_of,
+    widened,
+)
 from headrace.storage.arrangements import Bucket, Run
 from headrace.storage.bags import consolidate
 
@@ -136,7 +147,9 @@ class Execution:
         given = union_of([*stay.values(), *leaving.values()])
         stage = Stage(self.root, self.version, self.buckets, tuple(works), tuple(wide), given)
         frame = routed(self.engine, chain, consumed, wide, self.buckets)
-        chain = self.engine.stage(frame, stage, ddl((*MARKS, *given)), "__b", 1 if self.rows <= _FEW else None)
+        tasks = 1 if self.rows <= _FEW else None
+        taken = typed((*MARKS, *wide, *ROUTE))
+        chain = self.engine.stage(frame, stage, typed((*MARKS, *given)), "__b", tasks, taken)
         stepping = [edges[number] for number in leaving if number < _RAW]
         raw = [columns for number, columns in leaving.items() if number >= _RAW]
         chain = step_through(self.engine, chain, stepping, union_of([*stay.values(), *raw]))
@@ -227,7 +240,7 @@ def scan_frame(engine: Engine, root: str, held: Held) -> Any:
         }
     )
     columns = (*held.state.columns, Column("__h", "BIGINT"), *held.state.measures)
-    return engine.stage(engine.frame(listed), reader, ddl(columns), "bucket", None)
+    return engine.stage(engine.frame(listed), reader, typed(columns), "bucket", None)
 
 
 @dataclass(frozen=True)

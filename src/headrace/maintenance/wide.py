@@ -28,8 +28,9 @@ def union_of(column_lists: Iterable[Iterable[Column]]) -> tuple[Column, ...]:
     return tuple({column.name: column for columns in column_lists for column in columns}.values())
 
 
-def ddl(columns: Iterable[Column]) -> str:
-    return ", ".join(f"{quote(column.name)} {column.type}" for column in columns)
+def typed(columns: Iterable[Column]) -> list[tuple[str, str]]:
+    """Columns as an engine wants to hear of them."""
+    return [(column.name, column.type) for column in columns]
 
 
 def enter(engine: Engine, frame: Any, edge: Edge, wide: Sequence[Column], *, through: bool) -> Any:
