@@ -46,6 +46,8 @@ def toy(context: Context) -> Findings:
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
+    # An experiment registers itself when its module is imported, which happens once: do that before the list is kept.
+    experiments.all_experiments()
     before = dict(experiments._registered)
     experiments._registered["toy"] = Experiment("toy", "figure 0", "plays", toy)
     yield
