@@ -314,12 +314,26 @@ def _driver_memory() -> int:
     return max(1024, min(8192, total // 3))
 
 
+def apart(name: str, *texts: str) -> str:
+    """A name like the given one that stands in none of the texts.
+
+    `Engine.sql` takes every bare word that is a frame's name for the frame. Where a text is the user's, a column of that
+    name would become a relation, so its relations get a name that he does not use.
+    """
+    while any(name in text for text in texts):
+        name += "_"
+    return name
+
+
 def _named(text: str, names: Sequence[str]) -> str:
-    """SQL with each of the names in braces, where it is a relation's and not a column's or part of a text."""
+    """SQL with each of the names in braces, where it is a relation's and not a column's or part of a text.
+
+    What follows a point is a column, or a field of one.
+    """
     if not names:
         return text
     listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    tokens = re.compile(rf"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|\b(?:{listed})\b""", re.DOTALL)
+    tokens = re.compile(rf"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|(?<![.\w])(?:{listed})\b""", re.DOTALL)
     # Our own SQL quotes columns and no relations, so a quoted name is a relation's only where it never stands bare.
     bare = {found for found in tokens.findall(text) if found in names}
     quoted = {f"`{name}`": name for name in names if name not in bare}
