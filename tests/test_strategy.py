@@ -9,7 +9,8 @@ import pytest
 
 from headrace import HeadraceError
 from headrace.engine import Engine
-from headrace.runtime import deltas, strategy
+from headrace.maintenance.tagging import tag
+from headrace.runtime import strategy
 from headrace.runtime.states import states_of
 from headrace.runtime.status import ObjectStatus
 from headrace.session import Session
@@ -180,13 +181,12 @@ def test_the_first_view_tells_the_job_that_all_share(loaded: Session, monkeypatc
     """The changes of keyed tables are worked out once: the first view that reads them counts that, no other does."""
     view(loaded, "INCREMENTAL", "v")
     view(loaded, "INCREMENTAL", "w")
-    slowly = deltas.tag
 
-    def tag(*given: Any) -> Any:
+    def slowly(*given: Any) -> Any:
         time.sleep(0.5)
-        return slowly(*given)
+        return tag(*given)
 
-    monkeypatch.setattr(deltas, "tag", tag)
+    monkeypatch.setattr("headrace.runtime.deltas.tag", slowly)
     for only in (None, "w"):
         change(loaded)
         # A view that is refreshed alone tells it itself.

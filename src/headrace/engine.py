@@ -317,8 +317,8 @@ def _driver_memory() -> int:
 def apart(name: str, *texts: str) -> str:
     """A name like the given one that stands in none of the texts.
 
-    `Engine.sql` takes every bare word that is a frame's name for the frame. Where a text is the user's, a column of that
-    name would become a relation, so its relations get a name that he does not use.
+    `Engine.sql` takes every bare word that is a frame's name for the frame. Where a text is the user's, a column of
+    that name would become a relation, so the frames get names that do not stand there.
     """
     while any(name in text for text in texts):
         name += "_"
