@@ -72,7 +72,8 @@ def run(
     quick
         A small size, for a first look. Its results get a name of their own and never replace those of a full run.
     engine
-        Run on this engine (``spark``, ``sail`` or ``sc://host:port``) instead of those the experiment is about.
+        Run on this engine (``spark``, ``sail`` or ``sc://host:port``) instead of those the experiment is about. It
+        becomes part of the results' name.
     out
         The folder for the results; `bench/results` when not given.
     options
@@ -100,7 +101,7 @@ def run(
     findings, taken = _measure(chosen, quick, engine, given, shown)
     folder = out or RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    stem = "-".join([name, *(["quick"] if quick else []), *(f"{key}{_plain(value)}" for key, value in given.items())])
+    stem = _stem(name, quick, engine, given)
     kept = folder / f"{stem}.json"
     kept.write_text(
         json.dumps(_as_json(chosen, quick, engine, given, findings, taken, others), indent=1) + "\n",
@@ -112,6 +113,12 @@ def run(
     result = Result(name, quick, findings, kept, picture)
     _show(shown, chosen, result)
     return result
+
+
+def _stem(name: str, quick: bool, engine: str | None, options: Mapping[str, str]) -> str:
+    """The name of a run's results, without an ending: all that was asked for, so that no other run replaces them."""
+    asked = [*(["quick"] if quick else []), *([_plain(engine)] if engine else [])]
+    return "-".join([name, *asked, *(f"{key}{_plain(value)}" for key, value in options.items())])
 
 
 def _plain(text: str) -> str:

@@ -42,7 +42,10 @@ BAD_OPTIONS = [
 BAD_DEFINITIONS = [
     ("CREATE STREAM s (a INT)", "NAME_TAKEN", "DROP STREAM s first"),
     ("CREATE STREAM x__late (a INT)", "NAME_RESERVED", "x__late"),
-    ("CREATE STREAM x (__t INT)", "NAME_RESERVED", "two underscores"),
+    ("CREATE STREAM x (__t INT)", "NAME_RESERVED", "another name, such as t"),
+    ("CREATE TABLE x (__w INT PRIMARY KEY)", "NAME_RESERVED", "The column __w cannot begin with two underscores"),
+    ("CREATE VIEW x AS SELECT id AS __h FROM s", "NAME_RESERVED", "another name, such as h"),
+    ("CREATE VIEW x (a, __exp) AS SELECT id, name FROM s", "NAME_RESERVED", "another name, such as exp"),
     ("CREATE STREAM x OVER nowhere KEY NULL", "UNKNOWN_OBJECT", "no object called nowhere"),
     ("CREATE STREAM x OVER src KEY (ident)", "UNKNOWN_COLUMN", "It has: id, name, at, op"),
     ("CREATE STREAM x (a INT, b STRING) ORDER BY c", "UNKNOWN_COLUMN", "It has: a, b"),

@@ -140,9 +140,10 @@ class Engine:
         """
         with self.translated():
             parted = frame.repartition(tasks or self.parallelism, by)
-            if taken is not None and self.kind != "spark":
+            known = None if taken is None or self.kind == "spark" else _struct(tuple(taken))
+            if known is not None and not isinstance(known, str):
                 # Connect would ask the server for the columns of every stage of a plan, each time for a longer one.
-                parted._cached_schema = _struct(tuple(taken))
+                parted._cached_schema = known
             return parted.mapInArrow(function, _struct(tuple(given)))
 
     @property
@@ -341,12 +342,26 @@ def _struct(columns: tuple[tuple[str, str], ...]) -> Any:
     return StructType([StructField(name, kind) for (name, _kind), kind in zip(columns, kinds, strict=True)])
 
 
+def apart(name: str, *texts: str) -> str:
+    """A name like the given one that stands in none of the texts.
+
+    `Engine.sql` takes every bare word that is a frame's name for the frame. Where a text is the user's, a column of
+    that name would become a relation, so the frames get names that do not stand there.
+    """
+    while any(name in text for text in texts):
+        name += "_"
+    return name
+
+
 def _named(text: str, names: Sequence[str]) -> str:
-    """SQL with each of the names in braces, where it is a relation's and not a column's or part of a text."""
+    """SQL with each of the names in braces, where it is a relation's and not a column's or part of a text.
+
+    What follows a point is a column, or a field of one.
+    """
     if not names:
         return text
     listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    tokens = re.compile(rf"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|\b(?:{listed})\b""", re.DOTALL)
+    tokens = re.compile(rf"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|(?<![.\w])(?:{listed})\b""", re.DOTALL)
     # Our own SQL quotes columns and no relations, so a quoted name is a relation's only where it never stands bare.
     bare = {found for found in tokens.findall(text) if found in names}
     quoted = {f"`{name}`": name for name in names if name not in bare}

@@ -325,3 +325,23 @@ def test_order_dependent(text: str, name: str | None) -> None:
 
 def test_nodes_are_values() -> None:
     assert {field.name for field in fields(Filter)} == {"child", "predicate"}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("select t.v, max(u.w) from t join u on t.k = u.k where t.s = 'x' group by t.v", ["v", "w"]),
+        ("select t.v, count(*) from t left join u on t.k = u.k and t.p < u.w group by t.v", ["v"]),
+        ("select t.k, sum(u.w) from t join u on t.k = u.k group by t.k", ["k", "w"]),
+        ("select distinct t.v from t join u on t.k = u.k", ["v"]),
+    ],
+)
+def test_an_aggregate_reads_no_more_of_a_join_than_it_needs(text: str, read: list[str]) -> None:
+    """Whatever comes to an aggregate may be kept with the rows of its groups, and is sent to where they lie."""
+    (aggregate,) = found(plan(text), Aggregate)
+    assert sorted(re.sub(r"_\d+$", "", name) for name in aggregate.children[0].names) == read
+
+
+def test_an_aggregate_that_needs_no_column_reads_one() -> None:
+    (aggregate,) = found(plan("select count(*) from t join u on t.k = u.k"), Aggregate)
+    assert len(aggregate.children[0].names) == 1

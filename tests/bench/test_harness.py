@@ -46,6 +46,8 @@ def toy(context: Context) -> Findings:
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
+    # An experiment registers itself when its module is imported, which happens once: do that before the list is kept.
+    experiments.all_experiments()
     before = dict(experiments._registered)
     experiments._registered["toy"] = Experiment("toy", "figure 0", "plays", toy)
     yield
@@ -53,9 +55,9 @@ def _registered() -> Iterator[None]:
     experiments._registered.update(before)
 
 
-def run(out: Path, *, quick: bool = False) -> tuple[harness.Result, str]:
+def run(out: Path, *, quick: bool = False, engine: str | None = None) -> tuple[harness.Result, str]:
     text = io.StringIO()
-    return harness.run("toy", quick, out=out, console=Console(file=text, width=200)), text.getvalue()
+    return harness.run("toy", quick, engine, out=out, console=Console(file=text, width=200)), text.getvalue()
 
 
 def test_the_list_names_each_experiment_once_with_its_figure() -> None:
@@ -107,6 +109,15 @@ def test_a_quick_run_leaves_the_full_results_alone(tmp_path: Path) -> None:
     assert (tmp_path / "toy.json").read_text() == full
     assert result.json.name == "toy-quick.json"
     assert json.loads(result.json.read_text())["parameters"] == {"rows": 10}
+
+
+def test_a_run_on_another_engine_leaves_the_results_of_the_first_alone(tmp_path: Path) -> None:
+    asked = (None, "spark", "sail", "sc://localhost:15002")
+    kept = [run(tmp_path, engine=engine)[0] for engine in asked]
+    names = [result.json.stem for result in kept]
+    assert names == ["toy", "toy-spark", "toy-sail", "toy-sc_localhost_15002"]
+    assert [json.loads(result.json.read_text())["engine"] for result in kept] == list(asked)
+    assert run(tmp_path, quick=True, engine="sail")[0].json.name == "toy-quick-sail.json"
 
 
 def test_without_matplotlib_everything_but_the_plot_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,6 +229,21 @@ def test_runs_elsewhere_are_copied_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert copy.stat() == before
 
 
+def test_copies_that_killed_processes_left_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    far = fs.SubTreeFileSystem(str(tmp_path / "far"), fs.LocalFileSystem())
+    monkeypatch.setattr(runs, "_file_system", lambda root: (far, root.removeprefix("far://")))
+    left, growing = (tmp_path / "near" / "0f" / f"0f.arrow.{name}.unfinished" for name in ("left", "growing"))
+    left.parent.mkdir(parents=True)
+    for path in (left, growing):
+        path.write_bytes(b"half")
+    os.utime(left, (0, 0))
+    kept = Kept("far://home", cache=str(tmp_path / "near"))
+    kept.append(batch([(1, "a", 1, 1)]))
+    assert kept.bucket.scan().num_rows == 1
+    assert growing.exists()
+    assert not left.exists()
+
+
 def test_a_run_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Kept(tmp_path)
     kept.append(batch([(1, "a", 1, 1)]))

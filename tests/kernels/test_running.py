@@ -51,10 +51,10 @@ def drawn(data: st.DataObject, measures: list[str], **options: Any) -> tuple[pa.
 def test_running(data: st.DataObject) -> None:
     old, changes, keys = drawn(data, ["__n", "__m"])
     found = running(old, changes, keys, ["__n", "__m"])
-    assert found.column_names == [*keys, "__h", "__t", "before___n", "after___n", "before___m", "after___m"]
+    assert found.column_names == [*keys, "__h", "__t", "__before___n", "__after___n", "__before___m", "__after___m"]
     listed = found.to_pylist()
     seen = {
-        (row, line["__t"]): ([line["before___n"], line["before___m"]], [line["after___n"], line["after___m"]])
+        (row, line["__t"]): ([line["__before___n"], line["__before___m"]], [line["__after___n"], line["__after___m"]])
         for row, line in zip(tools.rows(found, keys), listed, strict=True)
     }
     assert len(seen) == len(listed)
@@ -67,9 +67,9 @@ def test_running_sums_are_exact_or_refused() -> None:
     old = pa.table({"k": ["a"], "s": pa.array([most], kind)})
     down = pa.table({"k": ["a", "a"], "__t": [2, 1], "s": pa.array([Decimal(1), most.copy_negate()], kind)})
     found = running(old, down, ["k"], ["s"])
-    assert found.column("before_s").to_pylist() == [most, Decimal(0)]
-    assert found.column("after_s").to_pylist() == [Decimal(0), Decimal(1)]
-    assert found.schema.field("after_s").type == kind
+    assert found.column("__before_s").to_pylist() == [most, Decimal(0)]
+    assert found.column("__after_s").to_pylist() == [Decimal(0), Decimal(1)]
+    assert found.schema.field("__after_s").type == kind
     up = pa.table({"k": ["a"], "__t": [1], "s": pa.array([Decimal(1)], kind)})
     with pytest.raises(ArithmeticError):
         running(old, up, ["k"], ["s"])
@@ -77,7 +77,7 @@ def test_running_sums_are_exact_or_refused() -> None:
     with pytest.raises(ArithmeticError):
         running(numbers, pa.table({"k": ["a"], "__t": [1], "__n": [1]}), ["k"], ["__n"])
     other = running(numbers, pa.table({"k": ["a", "b"], "__t": [1, 1], "__n": [-1, 1]}), ["k"], ["__n"])
-    assert other.column("after___n").to_pylist() == [2**63 - 2, 6]
+    assert other.column("__after___n").to_pylist() == [2**63 - 2, 6]
 
 
 @tools.patient

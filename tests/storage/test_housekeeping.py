@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -203,6 +204,35 @@ def test_orphans_are_removed_and_nothing_else(store: Store) -> None:
     assert set(store.files.all()) == store.paths(item, before)
     assert housekeeping.remove_orphans(store.catalog, store.files) == 0
     assert store.times(item) == [1]
+
+
+def test_unfinished_files_of_a_killed_writer_are_orphans(store: Store) -> None:
+    item = store.create("a")
+    before = store.add(item, 1)
+    folder = Path(store.files.home) / store.files.new_folder("a", 3, before.id + 1)
+    folder.mkdir(parents=True)
+    (folder / "0123.arrow.4567.unfinished").write_bytes(b"half")
+    assert housekeeping.remove_orphans(store.catalog, store.files) == 1
+    assert not folder.parent.exists()
+    assert store.times(item) == [1]
+
+
+def test_unfinished_files_go_with_the_last_file_of_their_commit(store: Store) -> None:
+    """A writer that lives long loses a task now and then: what that left goes when its commit is forgotten."""
+    item = store.create("a")
+    for time in range(3):
+        store.add(item, time)
+    old = [Path(store.files.home) / path for path in store.files.all()]
+    for path in old:
+        path.with_suffix(".4567.unfinished").write_bytes(b"half")
+    _merged, now = roll_up(store, item)
+    being_written = Path(store.files.home) / store.files.new_folder("a", 0, now.id + 1) / "89.arrow.ab.unfinished"
+    being_written.parent.mkdir(parents=True)
+    being_written.write_bytes(b"half")
+    housekeeping.drop_old_snapshots(store.catalog, store.files, keep=1, seconds=0)
+    assert {str(Path(store.files.home) / path) for path in store.files.all()} == {
+        str(being_written), *(str(Path(store.files.home) / path) for path in store.paths(item, now))
+    }  # fmt: skip
 
 
 def test_files_of_another_catalog_are_not_orphans(

@@ -89,7 +89,7 @@ def _build(node: Node, children: list[Node], needs: dict[int, set[str]], key: in
             pairs = pairs or [(node.columns[0], node.items[0])]
             return Project(children[0], tuple(c for c, _ in pairs), tuple(i for _, i in pairs))
         case Aggregate():
-            return Aggregate(children[0], node.keys, _kept_calls(node, needed))
+            return Aggregate(_only(children[0], needs, node.child), node.keys, _kept_calls(node, needed))
         case Over():
             calls = tuple(call for call in node.calls if call.column.name in needed)
             return Over(_only(children[0], needs, node.child), node.partition, calls) if calls else children[0]

@@ -13,7 +13,7 @@ from headrace.algebra.deaths import Lifetime, with_deaths
 from headrace.algebra.nodes import Column, Node, Scan, SetOperation
 from headrace.algebra.text import to_sql
 from headrace.algebra.trees import with_children
-from headrace.engine import Engine
+from headrace.engine import Engine, apart
 from headrace.maintenance.execution import BucketChange, read_note, scan_frame
 from headrace.maintenance.operators.base import State, hash_sql, quote
 from headrace.maintenance.operators.direct_distinct import DirectDistinct
@@ -116,10 +116,11 @@ class Building:
         return Scan(number, "given out", placed.node.columns, placed.node.names)
 
     def _evaluated(self, node: Node, done: Mapping[int, Scan]) -> Any:
-        text = to_sql(_put(node, done), {number: f"relation_{number}_" for number in self.relations})
-        frames = {f"relation_{number}_": frame for number, frame in self.relations.items()}
-        used = {name: frame for name, frame in frames.items() if name in text}
-        return self.engine.sql(text, used)
+        tree = _put(node, done)
+        read = {scan.relation: scan for scan in tree.walk() if isinstance(scan, Scan)}
+        base = apart("relation_", *(source for scan in read.values() for source in scan.sources))
+        names = {number: f"{base}{number}_" for number in read}
+        return self.engine.sql(to_sql(tree, names), {name: self.relations[number] for number, name in names.items()})
 
     def _fill(self, wanted: Sequence[tuple[Placed, State]], done: Mapping[int, Scan]) -> list[BucketChange]:
         kept = list(self.held.values())

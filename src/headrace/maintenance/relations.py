@@ -16,6 +16,7 @@ from headrace.algebra.non_retroactive import meet_versions
 from headrace.algebra.seconds import at_time
 from headrace.algebra.stars import spell_out_stars
 from headrace.algebra.windowed_subqueries import Lifted
+from headrace.engine import apart
 from headrace.errors import DefinitionError, StorageError
 from headrace.language import Query, RelationRef
 from headrace.maintenance.grown import Grown
@@ -134,7 +135,9 @@ class Relations:
         fixed = frozenset(number for number, item in items.items() if item.option("non_retroactive"))
         parted = frozenset(number for number, ref in enumerate(references) if ref.part_timestamp)
         shown = {number: [field.name for field in relation_fields(item)] for number, item in items.items()}
-        names = [f"relation_{number}_" for number in range(len(references))]
+        # Stars may be spelled out below, so the columns they stand for count as the query's own words.
+        base = apart("relation_", query.sql(), *(name for columns in shown.values() for name in columns))
+        names = [f"{base}{number}_" for number in range(len(references))]
         for number, ref in enumerate(references):
             if ref.name in subqueries:
                 part, shown[number] = self._windowed_subquery(subqueries[ref.name], time or 0)

@@ -302,11 +302,18 @@ def check_new(snapshot: Snapshot, name: str) -> None:
         )
 
 
+def check_column_name(name: str) -> None:
+    """A name that no column of ours can have."""
+    if name.startswith("__"):
+        raise DefinitionError(
+            "NAME_RESERVED",
+            f"The column {name} cannot begin with two underscores: such names are Headrace's own.",
+            hint=f"Give it another name, such as {name.strip('_') or 'a'}.",
+        )
+
+
 def fields_of(columns: Sequence[Column]) -> tuple[Field, ...]:
     """Declared columns as the catalog keeps them."""
     for column in columns:
-        if column.name.startswith("__"):
-            raise DefinitionError(
-                "NAME_RESERVED", f"The column {column.name} cannot begin with two underscores: those are ours."
-            )
+        check_column_name(column.name)
     return tuple(Field(column.name, column.type, column.not_null) for column in columns)

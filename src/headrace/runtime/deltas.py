@@ -7,6 +7,7 @@ the whole log.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -58,6 +59,14 @@ class Tagging:
     changes: pa.Table
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What some work took."""
+
+    jobs: int = 0
+    seconds: float = 0.0
+
+
 @dataclass
 class Deltas:
     """The changes of one transaction's refresh."""
@@ -65,6 +74,27 @@ class Deltas:
     home: Home
     transaction: Transaction
     _tagged: dict[int, Tagging] = field(default_factory=dict)
+    _owed: Cost = field(default_factory=Cost)
+    _used: bool = False
+
+    def begin_view(self) -> None:
+        """From here on, what is read is read for the next view."""
+        self._used = False
+
+    def cost_of_tagging(self) -> Cost:
+        """What the tagging took, told to the first view that read what came of it; nothing to all others.
+
+        It was one job for all of them, so it cannot be split, and told to each it would be counted many times.
+        """
+        if not self._used:
+            return Cost()
+        owed, self._owed = self._owed, Cost()
+        return owed
+
+    def _made(self, item: Object) -> Tagging | None:
+        made = self._tagged.get(item.id)
+        self._used = self._used or made is not None
+        return made
 
     def of(self, item: Object, last: RefreshRecord, upto: int | None, *, timed: bool) -> Delta:
         """What `item` has become since a view read it in `last`. Raises `NoDelta`."""
@@ -129,7 +159,7 @@ class Deltas:
         if reading.versions:
             return self._versions(relations, item, since, upto, timed=timed)
         if item.log == "upsert" and window is None and reading.life is None and reading.hidden == (BORN,):
-            made = self._tagged.get(item.id)
+            made = self._made(item)
             if (
                 made is not None
                 and rows_since(parts, made.since, made.upto).files == rows_since(parts, since, upto).files
@@ -189,7 +219,7 @@ class Deltas:
     def _versions(self, relations: Relations, item: Object, since: Position, upto: int | None, *, timed: bool) -> Delta:
         """The change of the versions of a table's rows: a new one begins, and the one before it ends there."""
         parts = relations.source.parts(item)
-        new, made = rows_since(parts, since, upto), self._tagged.get(item.id)
+        new, made = rows_since(parts, since, upto), self._made(item)
         in_order = since.reach is None or new.oldest is None or new.oldest > since.reach
         if made is None or not in_order or rows_since(parts, made.since, made.upto).files != new.files:
             read = [part for part in parts if part.arrived_in <= since.snapshot]
@@ -205,7 +235,7 @@ class Deltas:
             raise NoDelta(f"the snapshot in which {item.name} was last read is no longer kept") from error
 
     def _upserted(self, relations: Relations, item: Object, since: Position, upto: int | None, *, timed: bool) -> Delta:
-        made = self._tagged.get(item.id)
+        made = self._made(item)
         parts = relations.source.parts(item)
         new = rows_since(parts, since, upto)
         # The same rows are new to both: then it does not matter that they were read at different moments.
@@ -217,6 +247,13 @@ class Deltas:
 
     def tag(self, items: Sequence[Object], reached: dict[int, int]) -> None:
         """Bring the current rows of keyed objects forward, all in one job."""
+        began = time.perf_counter()
+        with self.home.engine.counting() as count:
+            self._tag(items, reached)
+        taken = time.perf_counter() - began
+        self._owed = Cost(self._owed.jobs + count.jobs, self._owed.seconds + taken)
+
+    def _tag(self, items: Sequence[Object], reached: dict[int, int]) -> None:
         relations = self.home.relations(self.transaction)
         given: list[Upserted] = []
         waiting = []

@@ -45,8 +45,8 @@ def merge(home: Home, transaction: Transaction, statement: Merge) -> int:
     relations = home.relations(transaction)
     frames: dict[str, Any] = {}
     source = _source(relations, statement)
-    frames["merge_source"] = source
-    frames["merge_target"] = relations.at(table, None, (BORN,))
+    frames["__merge_source"] = source
+    frames["__merge_target"] = relations.at(table, None, (BORN,))
     text = _query(relations, table, statement, source.columns, frames)
     found = home.engine.arrow(home.engine.sql(text, frames))
     _check_one_match(table, found)
@@ -94,8 +94,8 @@ def _query(
     )
     olds = ", ".join(f"{target_alias}.{quoted(name)} AS {quoted('o ' + name)}" for name in table.names)
     joined = (
-        f"(SELECT *, monotonically_increasing_id() AS __row, true AS __in_target FROM merge_target) AS {target_alias}"
-        f" FULL OUTER JOIN (SELECT *, true AS __in_source FROM merge_source) AS {source_alias}"
+        f"(SELECT *, monotonically_increasing_id() AS __row, true AS __in_target FROM __merge_target) AS {target_alias}"
+        f" FULL OUTER JOIN (SELECT *, true AS __in_source FROM __merge_source) AS {source_alias}"
         f" ON {bound(relations, statement.on, frames)}"
     )
     return (

@@ -239,13 +239,13 @@ def update(home: Home, transaction: Transaction, statement: Update) -> int:
     where = "" if statement.where is None else f" WHERE {bound(relations, statement.where, frames)}"
     # The row's own columns must be visible under their names, and kept as they were.
     olds = ", ".join(f"{quoted(name)} AS {quoted('o ' + name)}" for name in table.names)
-    frames["target_rows"] = home.engine.sql(
-        f"SELECT *, {olds} FROM target_rows", {"target_rows": _current(relations, table)}
+    frames["__target_rows"] = home.engine.sql(
+        f"SELECT *, {olds} FROM __target_rows", {"__target_rows": _current(relations, table)}
     )
     alias = quoted(statement.alias or table.name)
     both = home.engine.arrow(
         home.engine.sql(
-            f"SELECT {listed(['o ' + n for n in table.names])}, {values}, {BORN} FROM target_rows AS {alias}{where}",
+            f"SELECT {listed(['o ' + n for n in table.names])}, {values}, {BORN} FROM __target_rows AS {alias}{where}",
             frames,
         )
     )
@@ -295,9 +295,9 @@ def delete(home: Home, transaction: Transaction, statement: Delete) -> int:
     relations = home.relations(transaction)
     frames: dict[str, Any] = {}
     where = "" if statement.where is None else f" WHERE {bound(relations, statement.where, frames)}"
-    frames["target_rows"] = _current(relations, table)
+    frames["__target_rows"] = _current(relations, table)
     alias = quoted(statement.alias or table.name)
-    text = f"SELECT {listed(table.names)}, {BORN} FROM target_rows AS {alias}{where}"
+    text = f"SELECT {listed(table.names)}, {BORN} FROM __target_rows AS {alias}{where}"
     gone = home.engine.arrow(home.engine.sql(text, frames))
     time = change_time(home, transaction, statement.at)
     check_born(table, gone.column(BORN), time)
@@ -328,7 +328,8 @@ def bound(relations: Relations, value: Scalar, frames: dict[str, Any]) -> str:
     """Spark text of an expression, with a frame for every relation its subqueries read."""
     names = []
     for ref in value.relations():
-        name = f"inner_{len(frames)}_"
+        # Names that no column has: what stands beside it may be any of the statement's expressions.
+        name = f"__inner_{len(frames)}"
         frames[name] = relations.at(relations.source.find(ref.name), None)
         names.append(name)
     return value.to_spark(names)

@@ -192,8 +192,10 @@ def refresh_view(
 ) -> RefreshRecord:
     """Bring one view up to date in the transaction, by its changes or as a whole."""
     work = _Refresh(home, transaction, view, query, inputs, deltas or Deltas(home, transaction))
+    work.deltas.begin_view()
     with home.engine.counting() as count:
         done = work.run()
+    tagging = work.deltas.cost_of_tagging()
     record = RefreshRecord(
         object_id=view.id,
         read_snapshot=transaction.version,
@@ -203,10 +205,10 @@ def refresh_view(
             CHANGED_FROM: _BEGINNING if work.start is None else work.start,
         },
         started_at=work.started,
-        seconds=time.perf_counter() - work.began,
+        seconds=time.perf_counter() - work.began + tagging.seconds,
         rows_in=done.rows_in,
         rows_out=done.rows_out,
-        jobs=count.jobs,
+        jobs=count.jobs + tagging.jobs,
         strategy=done.strategy,
         reason=done.reason + strategy_note(work.last, done.strategy),
         snapshot_id=transaction.version,

@@ -13,7 +13,7 @@ from headrace.language import CreateStream, CreateView, Query, RefreshPolicy
 from headrace.language.types import normalise_type
 from headrace.maintenance.points import reaches, refresh_time
 from headrace.maintenance.relations import Relations
-from headrace.runtime.definitions import check_new
+from headrace.runtime.definitions import check_column_name, check_new
 from headrace.runtime.home import Home, query_of
 from headrace.runtime.options import checked
 from headrace.runtime.plans import rates_of, times_of
@@ -215,7 +215,6 @@ def named_fields(name: str, given: Sequence[str], found: tuple[Field, ...]) -> t
                 f"{name} would have two columns called {field.name}.",
                 hint=f"Name them apart: SELECT a.{field.name}, b.{field.name} AS other_{field.name}.",
             )
-        if field.name.startswith("__"):
-            raise DefinitionError("NAME_RESERVED", f"The column {field.name} cannot begin with two underscores.")
+        check_column_name(field.name)
         seen.add(field.name.lower())
     return found

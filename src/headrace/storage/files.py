@@ -22,6 +22,8 @@ from headrace.storage import faults
 
 _ROWS_A_GROUP = 1 << 18
 _STAGE = "__incoming"
+#: How the name of a file ends while it is being written. A writer that is killed leaves it so.
+UNFINISHED = ".unfinished"
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class Files:
     def _delete_if_empty(self, folder: str) -> None:
         while folder:
             inside = self._fs.get_file_info(fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
-            if any(info.type == fs.FileType.Directory or not _is_marker(info.base_name) for info in inside):
+            if any(info.type == fs.FileType.Directory or not _goes_along(info.base_name) for info in inside):
                 return
             if self._fs.get_file_info(f"{self._root}/{folder}").type == fs.FileType.Directory:
                 self._fs.delete_dir(f"{self._root}/{folder}")
@@ -190,9 +192,13 @@ class OpenFile:
         return Written(self._path, rows, size)
 
 
-def _is_marker(name: str) -> bool:
-    """Whether a file is only Spark's own note beside its output."""
-    return name.startswith("_") or name.endswith(".crc")
+def _goes_along(name: str) -> bool:
+    """Whether a file goes when all others of its folder are gone: Spark's notes beside its output, and leftovers.
+
+    A folder belongs to one commit, and files of states, which alone are written so, are only deleted when that has been
+    made or given up: nobody who could still finish one there is waited for.
+    """
+    return name.startswith("_") or name.endswith((".crc", UNFINISHED))
 
 
 def _safe(name: str) -> str:

@@ -13,22 +13,27 @@ import os
 import re
 import tempfile
 import threading
+import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
 from headrace.storage.bags import HASH, Ints
+from headrace.storage.files import UNFINISHED
 
 #: Rows of a record batch: small enough that a column of text keeps 32-bit offsets.
 ROWS_A_BATCH = 1 << 20
 #: Open files a process keeps. Each holds a file handle, and a process may have about a thousand.
 _MOST_OPEN = 256
+#: A copy that has not grown for so many seconds is nobody's any more.
+_GIVEN_UP = 3600
 
 
 @dataclass(frozen=True)
@@ -158,6 +163,7 @@ class RunFiles:
         local = os.path.join(self._cache, name[:2], f"{name}.arrow")
         if not os.path.exists(local) or os.path.getsize(local) != run.bytes:
             os.makedirs(self._cache, mode=0o700, exist_ok=True)
+            _clear_unfinished(self._cache)
             os.makedirs(os.path.dirname(local), exist_ok=True)
             with _whole_or_nothing(local) as unfinished:
                 fs.copy_files(
@@ -178,7 +184,7 @@ def _file_system(root: str) -> tuple[fs.FileSystem, str]:
 @contextlib.contextmanager
 def _whole_or_nothing(target: str) -> Iterator[str]:
     """A name to write a file under, which becomes the target when it is whole and on the disk."""
-    unfinished = f"{target}.{uuid.uuid4().hex[:12]}.unfinished"
+    unfinished = f"{target}.{uuid.uuid4().hex[:12]}{UNFINISHED}"
     try:
         yield unfinished
         _sync(unfinished)
@@ -188,6 +194,15 @@ def _whole_or_nothing(target: str) -> Iterator[str]:
         with contextlib.suppress(FileNotFoundError):
             os.remove(unfinished)
         raise
+
+
+@cache
+def _clear_unfinished(folder: str) -> None:
+    """Remove, once a process, the copies that killed processes left. Other processes may be copying right now."""
+    for path in Path(folder).rglob(f"*{UNFINISHED}"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_mtime < time.time() - _GIVEN_UP:
+                path.unlink()
 
 
 def _sync(path: str) -> None:

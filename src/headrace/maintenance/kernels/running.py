@@ -19,7 +19,7 @@ LEFT, RIGHT = "__l", "__r"
 
 
 def running(old: pa.Table, changes: pa.Table, keys: Sequence[str], measures: Sequence[str]) -> pa.Table:
-    """One row for every key and time in the changes: the key, `__h`, `__t`, `before_<m>` and `after_<m>`.
+    """One row for every key and time in the changes: the key, `__h`, `__t`, `__before_<m>` and `__after_<m>`.
 
     `old` has the keys and measures, as many rows a key as it likes. Rows come by key, in order of time. Sums are exact;
     ArithmeticError where one does not fit its type.
@@ -40,15 +40,15 @@ def running(old: pa.Table, changes: pa.Table, keys: Sequence[str], measures: Seq
         base = numbers.take(np.arange(changes.num_rows, len(stack))).sums(olds, int(ids.max(initial=-1)) + 1)
         moves = numbers.take(order).sums(step_of_row, len(steps))
         after = moves.running(starts, labels(starts, len(steps))).plus(base.take(key_of_step))
-        columns[f"before_{name}"] = after.minus(moves).arrow(stack.type)
-        columns[f"after_{name}"] = after.arrow(stack.type)
+        columns[f"__before_{name}"] = after.minus(moves).arrow(stack.type)
+        columns[f"__after_{name}"] = after.arrow(stack.type)
     return pa.table(columns)
 
 
 def indicator(old: pa.Table, changes: pa.Table, keys: Sequence[str], measure: str = WEIGHT) -> pa.Table:
     """Changes of the bag that has each key once while its measure is above zero: DISTINCT, by counting."""
     steps = running(old, changes, keys, [measure])
-    before, after = integers(steps, f"before_{measure}"), integers(steps, f"after_{measure}")
+    before, after = integers(steps, f"__before_{measure}"), integers(steps, f"__after_{measure}")
     return _signed(steps, (after > 0).astype(np.int64) - (before > 0))
 
 
@@ -59,7 +59,7 @@ def set_operation(
     steps = running(old, changes, keys, [LEFT, RIGHT])
     before, after = (
         _occurs(kind, all, integers(steps, f"{when}_{LEFT}"), integers(steps, f"{when}_{RIGHT}"))
-        for when in ("before", "after")
+        for when in ("__before", "__after")
     )
     return _signed(steps, after - before)
 
@@ -76,7 +76,7 @@ def _occurs(kind: str, all: bool, left: Ints, right: Ints) -> Ints:
 
 def _signed(steps: pa.Table, weights: Ints) -> pa.Table:
     moved = np.flatnonzero(weights)
-    names = [name for name in steps.column_names if not name.startswith(("before_", "after_"))]
+    names = [name for name in steps.column_names if not name.startswith(("__before_", "__after_"))]
     return take(steps.select(names), moved).append_column(WEIGHT, pa.array(weights[moved]))
 
 

@@ -103,7 +103,7 @@ class AdditiveAggregate:
         return rows
 
     def _signed(self, steps: pa.Table) -> pa.Table:
-        gone, came = self._rows(steps, "before", -1), self._rows(steps, "after", 1)
+        gone, came = self._rows(steps, "__before", -1), self._rows(steps, "__after", 1)
         return consolidate(concat([gone, came], [column.name for column in self.columns] + ["__t", "__w"]))
 
     def _rows(self, steps: pa.Table, side: str, weight: int) -> pa.Table:
