@@ -84,6 +84,11 @@ class Engine:
                 hint="Apache Spark has it: connect(home, engine='spark').",
             )
 
+    @property
+    def in_utc(self) -> bool:
+        """Whether the session's days all have 24 hours: one that is given to us may be of any time zone."""
+        return self.spark.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "GMT", "Z")
+
     def sql(self, text: str, frames: Mapping[str, Any] | None = None) -> Any:
         """A DataFrame for `text`, in which each name of `frames` stands for that DataFrame."""
         escaped = _named(text.replace("{", "{{").replace("}", "}}"), list(frames or {}))

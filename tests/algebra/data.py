@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.algebra.binder import Bound, bind
+from headrace.algebra.cells import join_by_cells
+from headrace.algebra.core import to_core
 from headrace.algebra.pushdown import optimise
 from headrace.algebra.text import to_sql
 from headrace.engine import Engine
@@ -24,6 +26,10 @@ from . import tpch
 
 def day(number: int | None) -> datetime.date | None:
     return None if number is None else datetime.date(2024, 1, number)
+
+
+def moment(seconds: float) -> datetime.datetime:
+    return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=seconds)
 
 
 #: Each relation: its columns with their types, and its rows.
@@ -62,6 +68,22 @@ TABLES: dict[str, tuple[dict[str, str], list[tuple[Any, ...]]]] = {
     ),
     "c": ({"k": "int", "y": "int"}, [(1, 1), (2, 1), (2, 10), (3, None), (None, 2), (5, 5), (5, 5), (10, 20)]),
     "e": ({"k": "int", "x": "int"}, []),
+    "m": (
+        {"id": "int", "at": "timestamp", "x": "bigint"},
+        [
+            (1, moment(0), -1),
+            (2, moment(0.5), -(2**63)),
+            (3, moment(-3), -(2**63) + 10),
+            (4, moment(4.999999), 0),
+            (5, moment(5), 11),
+            (6, None, None),
+            (7, moment(5), 12),
+            (8, moment(10), -12),
+            (9, moment(-0.000001), 2**63 - 1),
+            (10, moment(1), 2**63 - 2),
+            (11, moment(1), 2**63 - 11),
+        ],
+    ),
     "n": (
         {"id": "int", "a": "array<int>", "st": "struct<f:int,g:string>"},
         [
@@ -78,6 +100,7 @@ _ARROW = {
     "bigint": pa.int64(),
     "string": pa.string(),
     "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
     "decimal(10,2)": pa.decimal128(10, 2),
     "decimal(12,4)": pa.decimal128(12, 4),
     "array<int>": pa.list_(pa.int32()),
@@ -159,10 +182,11 @@ def judged(text: str, got: Counter[Any], judges: Sequence[Any]) -> str | None:
     return told
 
 
-def answer(engine: Engine, text: str, *, raw: bool = False) -> tuple[Counter[Any], str]:
-    """What the operator tree of the query gives, and its text."""
+def answer(engine: Engine, text: str, *, raw: bool = False, cut: bool = False) -> tuple[Counter[Any], str]:
+    """What the operator tree of the query gives, and its text; `cut`: in core form, with band joins by cells."""
     found = bound(engine, text)
     root = found.root if raw else optimise(found.root)
+    root = join_by_cells(to_core(root)) if cut else root
     assert root.names == found.root.names
     assert len(found.output) == len(root.columns)
     written = to_sql(root, lambda scan: scan.name.lower())

@@ -377,6 +377,36 @@ select id, x from n, lateral explode(a) as l(x)
 select id, x from n left join lateral explode(a) as l(x) on true
 """.strip().splitlines()
 
+#: Joins on a constant distance: in core form, all of them are joins on cells.
+BANDS = """
+select t.k, t.v, u.w from t join u on t.v between u.w - 5 and u.w + 5
+select t.k, t.v, u.w from t, u where t.v >= u.w - 3 and t.v < u.w + 4
+select t.k, c.y from t join c on abs(t.v - c.y) <= 5
+select t.k, c.y from t join c on abs(t.v - c.y) <= 5 and t.s <> 'x'
+select t.k, c.y from t join c on c.y - 5 < t.v and t.v < c.y + 5 where t.k > 0
+select t.k, t.p, u.q from t join u on t.p between u.q - 0.5 and u.q + 0.75
+select t.k, t.p, c.y from t join c on t.p > c.y - 1 and t.p <= c.y
+select a.dt, b.dt from t a join t b on a.dt between b.dt - 1 and date_add(b.dt, 1)
+select a.dt, b.dt from t a join t b on datediff(a.dt, b.dt) = 1
+select a.id, b.id from m a join m b on a.at >= b.at and a.at < b.at + interval 5 seconds
+select a.id, b.id from m a join m b on a.at - b.at between interval '-1' second and interval '0.5' second
+select a.id, b.id from m a join m b on a.x between b.x and b.x + 10 where a.id < 9 and b.id < 9
+select a.id, b.id from m a join m b on a.x between b.x - 10 and b.x where a.id > 3 and b.id > 3
+select a.id, b.k from m a join t b on a.x between b.v - 10 and b.v + 10 where a.id < 9
+select b.k, t.v from t join b on t.v > b.k + 3 and t.v < b.k + 10
+select t.k, u.w from t join u on t.v > u.w + 5 and t.v < u.w
+select t.k, t.v, u.w from t left join u on t.v between u.w - 5 and u.w + 5
+select t.k, t.v, u.w from t right join u on t.v between u.w - 5 and u.w + 5
+select t.k, t.v, u.w from t full join u on t.v between u.w - 5 and u.w + 5 and u.s is not null
+select t.k, t.v from t left semi join u on t.v between u.w - 5 and u.w + 5
+select t.k, t.v from t left anti join u on t.v between u.w - 5 and u.w + 5
+select k, v from t where exists (select 1 from u where abs(u.w - t.v) < 2)
+select k, v from t where not exists (select 1 from u where abs(u.w - t.v) < 2)
+select t.k, count(*) as n, max(u.w) as m from t join u on t.v between u.w - 100 and u.w + 5 group by t.k
+select t.v, x.m from t join (select k, max(w) as m from u group by k) x on t.v between x.m - 90 and x.m
+select t.v, u.w, c.y from t join u on abs(t.v - u.w) <= 5 join c on c.y between t.v - 1 and t.v + 1
+""".strip().splitlines()
+
 #: Neither engine runs these: they mention rows two queries up, or mix both rows in one aggregate. SQLite is the judge.
 BEYOND = """
 select k, (select sum(w) + t.v from u where u.k = t.k) as c from t
@@ -410,4 +440,5 @@ ALL = {
     "ctes": CTES,
     "subqueries": SUBQUERIES,
     "laterals": LATERALS,
+    "bands": BANDS,
 }

@@ -27,6 +27,19 @@ def test_tree_is_the_query(text: str, sail: Engine, spark: Callable[[], Engine])
     assert better == plain, written
 
 
+@pytest.mark.parametrize("text", queries.BANDS)
+def test_band_joins_by_cells(text: str, sail: Engine) -> None:
+    wanted, _written = data.answer(sail, text, raw=True)
+    found, written = data.answer(sail, text, cut=True)
+    assert found == wanted, written
+
+
+@pytest.mark.parametrize("text", queries.BANDS[::4])
+def test_band_joins_by_cells_on_spark(text: str, spark: Callable[[], Engine]) -> None:
+    found, written = data.answer(spark(), text, cut=True)
+    assert data.judged(text, found, [spark]) is None, written
+
+
 @pytest.mark.parametrize("text", queries.BEYOND)
 def test_tree_beyond_the_engines(text: str, sail: Engine) -> None:
     wanted = data.sqlite_bag(text)

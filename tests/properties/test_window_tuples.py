@@ -46,6 +46,11 @@ QUERIES = {
     "negation_of_join": "SELECT s.k, s.v FROM s {a} JOIN u ON u.k = s.k WHERE s.k NOT IN (SELECT k FROM r {b})",
     "semi": "SELECT k, v FROM s {a} x WHERE EXISTS (SELECT 1 FROM r {b} y WHERE y.k = x.k)",
     "left_join": "SELECT x.k, x.v, y.v AS w FROM s {a} x LEFT JOIN r {b} y ON x.k = y.k",
+    "generator": "SELECT k, e FROM s {a} LATERAL VIEW explode(array(v, v + 1)) l AS e",
+    "distinct_of_generator": "SELECT DISTINCT e FROM s {a} LATERAL VIEW explode(array(v, v + 1)) l AS e",
+    "band": "SELECT s.k, s.v, r.v AS w FROM s {a} JOIN r {b} ON abs(s.v - r.v) <= 1",
+    "band_in_time": "SELECT s.k, r.v FROM s {a} JOIN r {b} ON r.at - 2 < s.at AND s.at < r.at + 3",
+    "band_with_table": "SELECT s.k, s.v, c.n FROM s {a} LEFT JOIN c ON s.v BETWEEN c.n - 1 AND c.n",
     "except": "SELECT k FROM s {a} EXCEPT SELECT k FROM r {b}",
 }
 END = 40
@@ -200,6 +205,10 @@ def test_what_each_way_is_made_of(sail_engine: Engine) -> None:
         ("join_with_table", "auto"): ["ExpiringJoin", "JoinOperator"],
         ("join_with_stream", "auto"): ["ExpiringJoin"],
         ("negation", "auto"): ["JoinOperator"],
+        ("generator", "auto"): [],
+        ("generator", "direct"): ["Expire"],
+        ("band", "negative"): ["JoinOperator"],
+        ("band", "auto"): ["DirectJoin", "Expire"],
     }
     with fresh(sail_engine) as home:
         declare(home.session, Case("rows", ("[RANGE 5]", "[RANGE 3]"), 0, (), frozenset(), 0))

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headrace.algebra.core import Names, cast, column_of
-from headrace.algebra.nodes import Aggregate, Call, Column, Constant, Filter, Join, Node, Project, Scan, Union
+from headrace.algebra.nodes import Aggregate, Call, Column, Constant, Filter, Generate, Join, Node, Project, Scan, Union
+from headrace.algebra.trees import with_children
 
 #: What a row's death is called, in a tree and among the columns of a change.
 DEATH = Column("__exp", "BIGINT")
@@ -62,6 +63,8 @@ def _of(
     match node:
         case Filter() | Project():
             return below[0]
+        case Generate() if below[0].in_log:  # above an operator, the engine makes signed rows of it
+            return below[0]
         case Union():
             return Lifetime(max(lengths, default=None), all(lifetime.in_log for lifetime in below))
         case Join(kind="inner") if node.equal or node.residual is None:
@@ -98,6 +101,11 @@ def _carrying(node: Node, known: Mapping[Node, Lifetime], names: Names, visit: C
         case Project():
             child = visit(node.child)
             return Project(child, (*node.columns, death), (*node.items, column_of(child.names[-1])))
+        case Generate():
+            child = visit(node.child)
+            made = replace(node, child=child, columns=(*child.columns, *node.made))
+            items = tuple(column_of(name) for name in (*node.names, child.names[-1]))
+            return Project(made, (*node.columns, death), items)
         case Union():
             return Union(tuple(visit(child) for child in node.inputs), (*node.columns, death))
         case Join():
@@ -111,11 +119,11 @@ def _carrying(node: Node, known: Mapping[Node, Lifetime], names: Names, visit: C
     raise TypeError(f"rows of {type(node).__name__} do not carry their death")
 
 
-def carried(step: Filter | Project) -> Node:
+def carried(step: Filter | Project | Generate) -> Node:
     """A row-wise step that lets the deaths of its rows through."""
-    if isinstance(step, Filter):
-        # A filter has the columns of what is below it, and the death is to be one of them.
-        return replace(step, child=undying(step.child))
+    if isinstance(step, Filter | Generate):
+        # These have the columns of what is below them, and the death is to be one of them.
+        return with_children(step, [undying(step.child)])
     return replace(step, columns=(*step.columns, DEATH), items=(*step.items, column_of(DEATH.name)))
 
 

@@ -8,6 +8,7 @@ from headrace.algebra.expressions import is_ref
 from headrace.algebra.nodes import (
     Aggregate,
     Filter,
+    Generate,
     Join,
     Newest,
     Node,
@@ -44,7 +45,10 @@ def _key(node: Node, stored: Callable[[Scan], Key], known: Mapping[Node, Key]) -
         case Aggregate():
             return node.keys
         case Join():
-            return _joined(node, known[node.left], known[node.right])
+            sides = node.children
+            if node.cells is not None:  # of all copies of a row, one meets a partner
+                sides = tuple(side.child if isinstance(side, Generate) else side for side in sides)
+            return _joined(node, *(known[side] for side in sides))
         case SetOperation():
             names = zip(node.left.names, node.names, strict=True)
             key = _renamed(known[node.left], dict(names))

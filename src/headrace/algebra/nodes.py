@@ -114,15 +114,28 @@ class Equal:
     null_safe: bool = False
 
 
+@dataclass(frozen=True)
+class Cells:
+    """What a join on equal cells stands for: columns of each side that are about as near as a cell is wide."""
+
+    left: str
+    right: str
+    width: str
+
+
 @dataclass(frozen=True, eq=False)
 class Join(Node):
-    """Pairs of rows for which all of `equal` and `residual` hold; outer, semi and anti joins as SQL defines them."""
+    """Pairs of rows for which all of `equal` and `residual` hold; outer, semi and anti joins as SQL defines them.
+
+    `cells`: its only equality is that of cells (see `cells`), by which a pair meets once.
+    """
 
     kind: JoinKind
     left: Node
     right: Node
     equal: tuple[Equal, ...]
     residual: exp.Expr | None = None
+    cells: Cells | None = None
 
     @property
     def children(self) -> tuple[Node, ...]:

@@ -69,6 +69,8 @@ class Words:
             for column, source in zip(scan.columns, scan.sources, strict=True):
                 table = self.relation(scan) if given[source.lower()] > 1 else None
                 self._meanings[column.name] = _plain(_HIDDEN.get(source, source), table)
+        self._cells = _cut_columns(nodes)
+        self._meanings |= dict.fromkeys(self._cells, _plain("cell"))
         for node in nodes:  # children first, so what an expression mentions is known already
             for name, meaning in _made(node):
                 self._learn(name, meaning)
@@ -116,7 +118,8 @@ class Words:
             case Project():
                 return f"compute {self.computed(node)}" if self.computed(node) else f"keep {self.columns(node.names)}"
             case Generate():
-                return f"{'outer ' if node.outer else ''}generator {self.expression(node.generator)}"
+                copies = node.made[0].name in self._cells
+                return self.generated(node) if copies else f"generator {self.generated(node)}"
             case Join():
                 return self._join(node)
             case Aggregate():
@@ -136,8 +139,18 @@ class Words:
 
     def computed(self, node: Project) -> str:
         """What a projection computes; empty when it only keeps and renames columns."""
-        items = [item for item in node.items if not is_ref(item)]
-        return "; ".join(self.expression(item) for item in items)
+        items = [(item, name) for item, name in zip(node.items, node.names, strict=True) if not is_ref(item)]
+        return "; ".join(
+            f"the cell of {self.column(self._cells[name])}" if name in self._cells else self.expression(item)
+            for item, name in items
+        )
+
+    def generated(self, node: Generate) -> str:
+        """What a generator makes of each row."""
+        name = node.made[0].name
+        if name in self._cells:
+            return f"copies for the cells around {self.column(self._cells[name])}"
+        return f"{'outer ' if node.outer else ''}{self.expression(node.generator)}"
 
     def condition(self, node: Join) -> str:
         """What a join compares."""
@@ -152,6 +165,9 @@ class Words:
         return " AND ".join(found)
 
     def _join(self, node: Join) -> str:
+        if node.cells is not None:
+            sides = f"{self.column(node.cells.left)} and {self.column(node.cells.right)}"
+            return f"band join of {sides} by cells of width {node.cells.width}"
         condition = self.condition(node)
         return f"{_JOINS[node.kind]} on {condition}" if condition else f"{_JOINS[node.kind]} of all pairs"
 
@@ -201,6 +217,16 @@ def _reason(call: Call, known: Primitive | None, types: dict[str, str]) -> str:
         if not is_exact(kind):
             return f"over {kind} cannot be taken back exactly"
     return "is known to the engine alone"
+
+
+def _cut_columns(nodes: Sequence[Node]) -> dict[str, str]:
+    """The numbers of cells that band joins compare, each with the column that is cut into them."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, Join) and node.cells is not None:
+            for pair in node.equal:
+                found |= {pair.left: node.cells.left, pair.right: node.cells.right}
+    return found
 
 
 def _made(node: Node) -> list[tuple[str, exp.Expr]]:

@@ -192,7 +192,7 @@ def _trace_direct(work: _Building, node: Node) -> list[_Traced]:
     match node:
         case Scan():
             return [_Traced(node, (*node.columns, DEATH), (), direct=True)]
-        case Filter() | Project():
+        case Filter() | Project() | Generate():
             return [replace(it, steps=(*it.steps, carried(node))) for it in _trace_direct(work, node.child)]
         case Union():
             return [

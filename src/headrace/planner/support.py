@@ -138,8 +138,20 @@ WAYS = (
         ("semi", "anti"),
     ),
     Way(
+        "band join by cells",
+        "JOIN on a constant distance, such as `a.x BETWEEN b.x - 5 AND b.x + 5`, `abs(a.x - b.x) < 5` or "
+        "`a.at < b.at + INTERVAL 5 SECONDS AND a.at >= b.at`, of whole numbers, decimals, dates or times",
+        ("JoinOperator",),
+        "both sides are cut into cells as wide as the band; what changes looks up its partners in its cells",
+        "both sides, by cell; one of them in two cells",
+        "d, and the rows of its cells: a few times its matches, if rows are spread evenly",
+        "each change looks up the rows of its cell on the other side, and is added to its own side",
+        "SELECT o.orderkey, c.name FROM orders o JOIN customer c ON o.custkey BETWEEN c.custkey - 5 AND c.custkey + 5",
+        ("band",),
+    ),
+    Way(
         "join by pairs",
-        "JOIN on a condition without an equality",
+        "JOIN on a condition without an equality or a constant distance, or on a distance of floating-point numbers",
         ("PairsOperator",),
         "the engine joins the changes of each side with all that is kept of the other",
         "both sides, whole",

@@ -207,7 +207,8 @@ def way_of_placed(placed: Placed) -> Way | None:
     """The way in which an operator of the program works."""
     node, kind = placed.node, ""
     if isinstance(node, Join):
-        kind = node.kind if placed.after is None else "join"
+        alone = "join" if placed.after is not None else node.kind
+        kind = alone if node.cells is None else "band"
     elif isinstance(node, Aggregate):
         kind = "aggregate"
     elif isinstance(node, Over):
@@ -222,7 +223,7 @@ def _reasons(node: Node, way: Way) -> list[str]:
     if isinstance(node, Aggregate) and ("GroupAggregate" in way.classes or "RowsOfGroups" in way.classes):
         return not_additive(node)
     if isinstance(node, Join) and "PairsOperator" in way.classes:
-        return ["its condition has no equality by which partners could be looked up"]
+        return ["its condition has no equality and no constant distance by which partners could be looked up"]
     return []
 
 

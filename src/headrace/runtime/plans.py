@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.algebra.binder import NotBound, bind
+from headrace.algebra.cells import join_by_cells
 from headrace.algebra.core import column_of, to_core
 from headrace.algebra.deaths import Lifetime
 from headrace.algebra.determinism import nondeterministic
@@ -131,6 +132,7 @@ def _plan(home: Home, source: Snapshot, query: Query, timed: bool, asked: _Asked
     better, rewriting = rewritten(better, reads, asked.rewriting, asked.tuples, asked.rates, asked.spans)
     root = with_lives(better, reads)
     root = with_row_windows(to_core(root), reads)
+    root = join_by_cells(root, by_rates if told else None, in_utc=home.engine.in_utc)
     for node in root.walk():
         for column in node.columns:
             _check_type(column)

@@ -130,7 +130,7 @@ def _evaluated(told: PlanWords, nodes: Sequence[Node]) -> str:
         elif isinstance(node, Project):
             words.append(f"computes {told.words.computed(node)}")
         elif isinstance(node, Generate):
-            words.append(f"generates {told.words.expression(node.generator)}")
+            words.append(f"generates {told.words.generated(node)}")
     return (
         f"the engine {', '.join(words[:-1])} and {words[-1]}"
         if len(words) > 1

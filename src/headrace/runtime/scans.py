@@ -75,8 +75,10 @@ def make_ready(home: Home, source: Snapshot, query: Query) -> Ready:
     """Rewrite a query so that every relation in it has its columns, and a change of its own. Raises `NoPlan`."""
     grows = False
     hidden: dict[int, tuple[str, ...]] = {}
-    if query.reads_clock:
-        asked = home.relations(source).asked(query)
+    asked = home.relations(source).asked(query)
+    if not query.reads_clock:
+        query = asked.query  # numbers mean seconds in it too
+    else:
         if asked.reads.floats:
             raise NoPlan("Now is read otherwise than by comparing it with the rows of one relation")
         if asked.lifted:
