@@ -208,7 +208,7 @@ class Engine:
             return False
         self.close()
         self.server = running_server(instead_of=self.server)
-        self.spark = _own(self.server)
+        self.spark = session_with(self.server)
         return True
 
     def close(self) -> None:
@@ -237,7 +237,7 @@ def open_engine(spec: str = "spark", spark: Any = None) -> Engine:
         return Engine("spark", _embedded())
     if spec == "sail":
         server = running_server()
-        return Engine("sail", _own(server), owned=True, server=server)
+        return Engine("sail", session_with(server), owned=True, server=server)
     if spec.startswith("sc://"):
         return Engine("connect", _remote(spec), owned=True)
     raise DefinitionError(
@@ -283,7 +283,8 @@ def _embedded() -> Any:
         ) from error
 
 
-def _own(server: SailServer) -> Any:
+def session_with(server: SailServer) -> Any:
+    """A new session with a server of ours."""
     session = _remote(f"sc://127.0.0.1:{server.port}")
     # A server of ours that does not answer is gone: asking it again would be in vain.
     session.client.set_retry_policies([])
