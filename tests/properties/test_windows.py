@@ -279,6 +279,12 @@ def test_a_window_shows_what_it_should_at_every_time_in_every_batching(sail_engi
     hold(a_window_shows_what_it_should, sail_engine, window_cases((kind,)), 4)
 
 
+def test_a_late_version_that_was_over_before_it_came(sail_engine: Engine) -> None:
+    """It changes nothing that is there now, and yet the past."""
+    steps = (("s", (2, 0, 10)), ("clock", 18), ("s", (2, 1, 7)), ("s", (2, 0, 18)), ("clock", 21))
+    a_window_shows_what_it_should(sail_engine, WindowCase("keyed_range", "STREAMED", steps, frozenset({1, 2, 3})))
+
+
 @pytest.mark.slow
 def test_windows_on_spark(spark_engine: Engine) -> None:
     hold(a_window_shows_what_it_should, spark_engine, window_cases(tuple(KINDS)), 20)

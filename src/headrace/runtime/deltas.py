@@ -169,9 +169,11 @@ class Deltas:
                 )
         if item.log == "upsert":
             then = (read if since.reach is not None else [], since.reach, clock[0] or 0)
-            spans = keyed_spans(
-                logs, item, window, reading, (parts, upto, clock[1]), then, rows_since(parts, since, upto).oldest
-            )
+            oldest = rows_since(parts, since, upto).oldest
+            spans = keyed_spans(logs, item, window, reading, (parts, upto, clock[1]), then, oldest)
+            made_of = events(logs, item, reading, spans, timed=timed)
+            # A version that was over before the last reading leaves nothing to tell but its time.
+            return replace(made_of, oldest=least(made_of.oldest, oldest))
         else:
             fresh = rows_since(parts, since, upto)
             forgetting = None
