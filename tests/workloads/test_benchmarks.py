@@ -41,8 +41,8 @@ def test_tpch_measures_both_deltas_beside_its_rivals(
 ) -> None:
     monkeypatch.setenv(caches.VARIABLE, str(cache))
     kept = run("tpch", tmp_path, sf="0.001", queries="1,13")
-    assert (tmp_path / "tpch-quick-sf0.001-queries1_13.json").exists()
-    assert (tmp_path / "tpch-quick-sf0.001-queries1_13.png").exists()
+    assert (tmp_path / "tpch-quick-sail-sf0.001-queries1_13.json").exists()
+    assert (tmp_path / "tpch-quick-sail-sf0.001-queries1_13.png").exists()
     assert kept["options"] == {"sf": "0.001", "queries": "1,13"}
     assert str(cache) not in json.dumps(kept)
     names = {(series["panel"], series["name"]) for series in kept["series"]}
