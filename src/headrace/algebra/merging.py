@@ -65,9 +65,12 @@ def push_computations(root: Node) -> Node:
     """Compute what speaks of one side of a join before it, where that leaves no more columns to carry."""
     shared = {node for node, count in parents(root).items() if count > 1}
     done: dict[int, Node] = {}
+    # Nodes made on the way are visited too, and must live as long as what is known by their identity.
+    alive: list[Node] = []
 
     def visit(node: Node) -> Node:
         if id(node) not in done:
+            alive.append(node)
             rebuilt: Node = node
             if isinstance(node, Project) and isinstance(node.child, Join) and id(node.child) not in shared:
                 rebuilt = _sunk(node, node.child, shared)
