@@ -171,19 +171,18 @@ class Deltas:
             then = (read if since.reach is not None else [], since.reach, clock[0] or 0)
             oldest = rows_since(parts, since, upto).oldest
             spans = keyed_spans(logs, item, window, reading, (parts, upto, clock[1]), then, oldest)
-            made_of = events(logs, item, reading, spans, timed=timed)
+            delta = events(logs, item, reading, spans, timed=timed)
             # A version that was over before the last reading leaves nothing to tell but its time.
-            return replace(made_of, oldest=least(made_of.oldest, oldest))
+            return replace(delta, oldest=least(delta.oldest, oldest))
+        fresh = rows_since(parts, since, upto)
+        forgetting = None
+        if reading.forgets:
+            forgetting = self._forgetting(relations, item, since, upto, clock, tuple(points()) if timed else None)
+            turns = reading.life is not None or window is not None
+            older = forgetting.older(read, since.reach, all_rows=turns)
         else:
-            fresh = rows_since(parts, since, upto)
-            forgetting = None
-            if reading.forgets:
-                forgetting = self._forgetting(relations, item, since, upto, clock, tuple(points()) if timed else None)
-                turns = reading.life is not None or window is not None
-                older = forgetting.older(read, since.reach, all_rows=turns)
-            else:
-                older = still_turning(read, window, reading.life, clock, since.reach)
-            spans = appended_spans(logs, item, window, reading, fresh, older, clock, forgetting)
+            older = still_turning(read, window, reading.life, clock, since.reach)
+        spans = appended_spans(logs, item, window, reading, fresh, older, clock, forgetting)
         return events(logs, item, reading, spans, timed=timed)
 
     def _read(self, relations: Relations, item: Object, since: Position) -> Sequence[Part]:
