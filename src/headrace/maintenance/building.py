@@ -14,7 +14,7 @@ from headrace.algebra.nodes import Column, Node, Scan, SetOperation
 from headrace.algebra.text import to_sql
 from headrace.algebra.trees import with_children
 from headrace.engine import Engine, apart
-from headrace.maintenance.execution import BucketChange, read_note, scan_frame
+from headrace.maintenance.execution import scan_frame
 from headrace.maintenance.operators.base import State, hash_sql, quote
 from headrace.maintenance.operators.direct_distinct import DirectDistinct
 from headrace.maintenance.operators.direct_join import DirectJoin
@@ -22,7 +22,7 @@ from headrace.maintenance.operators.emitted import EmittedOperator
 from headrace.maintenance.operators.expire import Expire
 from headrace.maintenance.operators.expiring_join import ExpiringJoin
 from headrace.maintenance.program import Placed, Program
-from headrace.maintenance.stages import Held, KeptBucket, state_schema, wide_schema
+from headrace.maintenance.stages import BucketChange, Held, KeptBucket, read_note, state_schema, wide_schema
 from headrace.maintenance.wide import MARKS, ROUTE, union_of
 
 #: Up to so many rows to read, states are collected and written here; beyond, tasks write them.

@@ -6,7 +6,7 @@ set of files that never change: so its change is what the new files say, less wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.engine import Engine
 from headrace.language.types import arrow_type
 from headrace.maintenance.logs import Logs, listed, log_fields, relation_fields
 from headrace.storage.bags import consolidate
@@ -41,12 +40,12 @@ class Position:
 class Delta:
     """Signed rows: the columns a query sees, `__t`, `__w`. `oldest` is the earliest time at which anything changed.
 
-    That may be before all of the rows: an upsert that came late is not in them, but the key's past is another. `dying`
+    They are a table where they are at hand, and else a frame of the engine's. The oldest time may be before all of the rows: an upsert that came late is not in them, but the key's past is another. `dying`
     are rows that came, with their death `__exp`, for a plan that needs no more, or that too. `inserts_only`: no row
     is taken away, as far as that is known.
     """
 
-    frame: Any
+    changes: Any
     rows: int
     oldest: int | None
     dying: Any = None
@@ -133,13 +132,15 @@ def read_there(logs: Logs, item: Object, rows: LogRows) -> Any:
     )
 
 
-def appended(logs: Logs, item: Object, rows: LogRows, *, timed: bool) -> Delta:
-    """The change of an append or signed log."""
-    if rows.most <= SMALL:
+def appended(
+    logs: Logs, item: Object, rows: LogRows, *, timed: bool, shown: Set[str] | None = None, most: int = SMALL
+) -> Delta:
+    """The change of an append or signed log. `shown` are the columns that are read, where that is known."""
+    if rows.most <= most:
         table = read_here(logs, item, rows)
         weights = table.column("__w") if item.log == "signed" else pa.array(np.ones(table.num_rows, dtype=np.int64))
         times = table.column("__t")
-        return signed_table(logs.engine, item, table, times, times, weights, oldest=rows.oldest, timed=timed)
+        return signed_table(item, table, times, times, weights, oldest=rows.oldest, timed=timed, shown=shown)
     moment = "__t" if timed else "CAST(0 AS BIGINT) AS __t"
     weight = "__w" if item.log == "signed" else "CAST(1 AS BIGINT) AS __w"
     stamp = ", timestamp_micros(__t) AS TS" if item.option("exposes_ts") else ""
@@ -148,7 +149,6 @@ def appended(logs: Logs, item: Object, rows: LogRows, *, timed: bool) -> Delta:
 
 
 def signed_table(
-    engine: Engine,
     item: Object,
     table: pa.Table,
     times: Any,
@@ -157,19 +157,29 @@ def signed_table(
     *,
     oldest: int | None,
     timed: bool,
+    shown: Set[str] | None = None,
 ) -> Delta:
     """A change that is at hand. `born` is when each row came to be, which a query may see as TS."""
-    columns = {name: table.column(name) for name in item.names}
-    if item.option("exposes_ts"):
+    # Rows that differ in what nobody reads net to nothing, and need not be told apart.
+    columns = {name: table.column(name) for name in item.names if shown is None or name in shown}
+    if item.option("exposes_ts") and (shown is None or "TS" in shown):
         columns["TS"] = born.cast(_TIMESTAMP)
     zeros = pa.array(np.zeros(table.num_rows, dtype=np.int64))
     signed = consolidate(pa.table({**columns, "__t": times if timed else zeros, "__w": weights}).combine_chunks())
     inserts = bool(pc.all(pc.greater(signed.column("__w"), 0)).as_py()) if signed.num_rows else True
-    return Delta(engine.frame(signed), signed.num_rows, oldest, inserts_only=inserts)
+    return Delta(signed, signed.num_rows, oldest, inserts_only=inserts)
 
 
 def between(
-    logs: Logs, item: Object, before: Sequence[Part], after: Sequence[Part], upto: int | None, *, timed: bool
+    logs: Logs,
+    item: Object,
+    before: Sequence[Part],
+    after: Sequence[Part],
+    upto: int | None,
+    *,
+    timed: bool,
+    shown: Set[str] | None = None,
+    most: int = SMALL,
 ) -> Delta:
     """The change of a view's content between two sets of its parts."""
     old, new = {part.files for part in before}, {part.files for part in after}
@@ -179,7 +189,7 @@ def between(
     if timed and not times:
         raise NoDelta(f"{item.name} keeps only its newest content, not when it changed")
     total = sum(part.rows for part in (*came, *gone))
-    if total <= SMALL:
+    if total <= most:
         pieces = [(read_here(logs, item, LogRows(tuple(parts), (), None, upto if times else None)), sign)
                   for parts, sign in ((came, 1), (gone, -1))]  # fmt: skip
         table = pa.concat_tables([piece for piece, _sign in pieces])
@@ -190,10 +200,10 @@ def between(
         moments = table.column("__t") if times else pa.array(np.zeros(table.num_rows, dtype=np.int64))
         oldest = pc.min(moments).as_py() if times else None
         signs = table.column("__w")
-        return signed_table(logs.engine, item, table, moments, moments, signs, oldest=oldest, timed=timed)
-    shown = ", ".join(listed([field.name]) for field in relation_fields(item))
+        return signed_table(item, table, moments, moments, signs, oldest=oldest, timed=timed, shown=shown)
+    listed_ = ", ".join(listed([field.name]) for field in relation_fields(item))
     moment = "__t" if timed else "CAST(0 AS BIGINT) AS __t"
     frames = {"came_": logs.rows(item, came, upto), "gone_": logs.rows(item, gone, upto)}
-    text = f"SELECT {shown}, {moment}, __w FROM came_ UNION ALL SELECT {shown}, {moment}, -__w AS __w FROM gone_"
+    text = f"SELECT {listed_}, {moment}, __w FROM came_ UNION ALL SELECT {listed_}, {moment}, -__w AS __w FROM gone_"
     oldest = min((part.oldest for part in (*came, *gone) if part.oldest is not None), default=None)
     return Delta(logs.engine.sql(text, frames), total, oldest)

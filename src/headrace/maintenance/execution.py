@@ -13,10 +13,21 @@ import pyarrow as pa
 from headrace.algebra.nodes import Column
 from headrace.engine import Engine
 from headrace.maintenance.after import finish
-from headrace.maintenance.operators.base import Clock
+from headrace.maintenance.operators.base import Clock, State
 from headrace.maintenance.program import ROOT, Edge, Placed, Program, schedule
-from headrace.maintenance.stages import Exit, Held, Slot, Stage, Work, state_schema, wide_schema
-from headrace.maintenance.ticks import tick_frame, told
+from headrace.maintenance.stages import (
+    BucketChange,
+    Exit,
+    Held,
+    Slot,
+    Stage,
+    Work,
+    bucket_of,
+    read_note,
+    state_schema,
+    wide_schema,
+)
+from headrace.maintenance.ticks import tick_table, told
 from headrace.maintenance.wide import (
     MARKS,
     NOTE_EDGE,
@@ -29,8 +40,7 @@ from headrace.maintenance.wide import (
     union_of,
     widened,
 )
-from headrace.storage.arrangements import Bucket, Run
-from headrace.storage.bags import consolidate
+from headrace.storage.arrangements import Run
 
 #: Rows that operators hand to the engine to be finished leave by edges of their own, numbered from here.
 _RAW = 100_000
@@ -41,23 +51,11 @@ _SMALL = 200_000
 
 
 @dataclass(frozen=True)
-class BucketChange:
-    """What one bucket of a state became."""
-
-    state: int
-    bucket: int
-    new: tuple[Run, ...]
-    gone: tuple[str, ...]
-    looked_at: int
-
-
-@dataclass(frozen=True)
 class Outcome:
     """The changes of each result (its columns, `__t`, `__w`; a view has one, number 0) and those of the states."""
 
     changes: Mapping[int, pa.Table]
     states: tuple[BucketChange, ...]
-    jobs: int
 
 
 @dataclass
@@ -75,7 +73,6 @@ class Execution:
     _ready: dict[int, tuple[Any, bool]] = field(default_factory=dict)
     _notes: list[BucketChange] = field(default_factory=list)
     _found: dict[int, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
-    _jobs: int = 0
 
     def run(
         self,
@@ -84,7 +81,8 @@ class Execution:
         dying: Mapping[int, Any] | None = None,
         ticks: Mapping[int, Sequence[int]] | None = None,
     ) -> Outcome:
-        """`changes[i]` are signed rows of the query's i-th relation; relations that did not change are left out.
+        """`changes[i]` are signed rows of the query's i-th relation, in a frame or a table; those that did not change are
+        left out.
 
         `dying[i]` are those that came, with their death, for direct edges. `ticks` names the buckets of each operator
         in which something falls due.
@@ -99,24 +97,25 @@ class Execution:
                 frame = (direct if edge.direct else changes)[edge.scan.relation]
                 self._ready[edge.number] = (self._scanned(edge, frame), True)
             elif edge.is_tick:
-                self._ready[edge.number] = (tick_frame(self.engine, due[edge.target]), False)
+                self._ready[edge.number] = (self.engine.frame(tick_table(due[edge.target])), False)
         segments = schedule(self.program, active, self.engine.levels_a_job).segments or ((),)
         for number, levels in enumerate(segments):
             self._segment(levels, active, last=number == len(segments) - 1)
         if any(edge.number in self._ready for edge in self.program.into(ROOT)):
             self._segment((), active, last=True)  # what the engine finished after the last operator
         results = {edge.slot: self._result(edge) for edge in self.program.into(ROOT)}
-        return Outcome(results, tuple(self._notes), self._jobs)
+        return Outcome(results, tuple(self._notes))
 
     def _result(self, edge: Edge) -> pa.Table:
         schema = wide_schema((*edge.columns, *MARKS[1:3]))
         found = [table.cast(schema) for table in self._found[edge.slot]]
-        return consolidate(pa.concat_tables(found).combine_chunks()) if found else schema.empty_table()
+        return pa.concat_tables(found).combine_chunks() if found else schema.empty_table()
 
     def _scanned(self, edge: Edge, frame: Any) -> Any:
         """A relation's changes under the names that the query's tree has for its columns."""
         assert edge.scan is not None
         names = zip(edge.scan.sources, (column.name for column in edge.scan.columns), strict=True)
+        frame = self.engine.frame(frame) if isinstance(frame, pa.Table) else frame
         return renamed(self.engine, frame, names, dying=edge.direct)
 
     def _segment(self, levels: Sequence[Sequence[int]], active: set[int], *, last: bool) -> None:
@@ -130,7 +129,6 @@ class Execution:
             chain, present = self._joined_by(chain, present, bound)
         if chain is None:
             return
-        self._jobs += 1
         self._collect(self.engine.arrow(chain), present)
 
     def _level(
@@ -220,19 +218,13 @@ class Execution:
             self._ready[edge.number] = (done, True)
 
 
-def read_note(text: str) -> BucketChange:
-    note = json.loads(text)
-    new = tuple(Run(**run) for run in note["new"])
-    return BucketChange(note["state"], note["bucket"], new, tuple(note["gone"]), note["looked_at"])
-
-
 def scan_frame(engine: Engine, root: str, held: Held) -> Any:
     """All rows of a state, with their measures; a large one is read by tasks."""
-    reader = Scanning(root, state_schema(held.state), tuple(column.name for column in held.state.measures))
+    reader = Scanning(root, held.state)
     runs = [(bucket, some) for bucket, some in held.runs.items() if some]
     if sum(run.rows for _bucket, some in runs for run in some) <= _SMALL:
         tables = [reader.read(some) for _bucket, some in runs]
-        return engine.frame(pa.concat_tables(tables) if tables else reader.schema.empty_table())
+        return engine.frame(pa.concat_tables(tables) if tables else state_schema(held.state).empty_table())
     listed = pa.table(
         {
             "bucket": pa.array([bucket for bucket, _some in runs], pa.int32()),
@@ -248,8 +240,7 @@ class Scanning:
     """The task that reads whole buckets of a state."""
 
     root: str
-    schema: pa.Schema
-    measures: tuple[str, ...]
+    state: State
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -257,4 +248,4 @@ class Scanning:
                 yield from self.read([Run(**run) for run in json.loads(text)]).to_batches(max_chunksize=1 << 16)
 
     def read(self, runs: Sequence[Run]) -> pa.Table:
-        return Bucket(self.root, runs, self.schema, self.measures).scan()
+        return bucket_of(self.root, self.state, runs).scan()

@@ -87,7 +87,7 @@ def born(
         tables.append(pa.table({**columns, DEATH.name: leave[here], "__t": come[here], "__w": ones}))
     table = pa.concat_tables(tables).combine_chunks()
     oldest = int(table.column("__t").to_numpy().min()) if table.num_rows else None
-    return Delta(logs.engine.frame(table), table.num_rows, oldest)
+    return Delta(table, table.num_rows, oldest)
 
 
 def _births_sql(item: Object, window: Window, source: str, after: int | None, upto: int) -> str:

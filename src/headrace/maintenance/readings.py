@@ -165,7 +165,7 @@ def events(logs: Logs, item: Object, reading: Reading, spans: Sequence[Spans], *
     if not timed:
         zeros = pa.array([0] * table.num_rows, pa.int64())
         table = consolidate(table.set_column(table.column_names.index("__t"), "__t", zeros).combine_chunks())
-    return Delta(engine.frame(table), table.num_rows, oldest)
+    return Delta(table, table.num_rows, oldest)
 
 
 def born_rows(engine: Engine, item: Object, changes: pa.Table, oldest: int | None, *, timed: bool) -> Delta:
@@ -175,7 +175,7 @@ def born_rows(engine: Engine, item: Object, changes: pa.Table, oldest: int | Non
     columns = {name: changes.column(name) for name in item.names}
     table = pa.table({**columns, **stamp, BORN: changes.column(BORN), "__t": times, "__w": changes.column("__w")})
     net = consolidate(table.combine_chunks())
-    return Delta(engine.frame(net), net.num_rows, oldest)
+    return Delta(net, net.num_rows, oldest)
 
 
 def shown_columns(item: Object, reading: Reading) -> list[str]:

@@ -55,6 +55,23 @@ class Held:
 
 
 @dataclass(frozen=True)
+class BucketChange:
+    """What one bucket of a state became."""
+
+    state: int
+    bucket: int
+    new: tuple[Run, ...]
+    gone: tuple[str, ...]
+    looked_at: int
+
+
+def read_note(text: str) -> BucketChange:
+    """What a task noted of a bucket."""
+    note = json.loads(text)
+    return BucketChange(**{**note, "new": tuple(Run(**run) for run in note["new"]), "gone": tuple(note["gone"])})
+
+
+@dataclass(frozen=True)
 class Work:
     """One operator of a level."""
 
@@ -142,8 +159,7 @@ class KeptBucket:
         return [run for run in self.held.runs.get(self.bucket, ()) if run not in self.gone] + self.new
 
     def _open(self, runs: Sequence[Run] | None = None) -> Bucket:
-        names = tuple(column.name for column in self.held.state.measures)
-        return Bucket(self.root, self._runs if runs is None else runs, state_schema(self.held.state), names)
+        return bucket_of(self.root, self.held.state, self._runs if runs is None else runs)
 
     def lookup(self, hashes: np.ndarray) -> pa.Table:
         found = self._open().lookup(hashes)
@@ -217,19 +233,17 @@ class KeptBucket:
     def _path(self) -> str:
         return f"{self.held.folder}/part={self.bucket}/v{self.version}/{uuid.uuid4().hex[:12]}.arrow"
 
-    def note(self) -> str | None:
-        """What this bucket became, for the catalog."""
+    def change(self) -> BucketChange | None:
+        """What this bucket became; None where it was not even looked at."""
         if not (self.new or self.gone or self.looked_at):
             return None
-        return json.dumps(
-            {
-                "state": self.held.id,
-                "bucket": self.bucket,
-                "new": [vars(run) for run in self.new],
-                "gone": [run.path for run in self.gone],
-                "looked_at": self.looked_at,
-            }
-        )
+        gone = tuple(run.path for run in self.gone)
+        return BucketChange(self.held.id, self.bucket, tuple(self.new), gone, self.looked_at)
+
+    def note(self) -> str | None:
+        """What this bucket became, for the driver to read."""
+        change = self.change()
+        return None if change is None else json.dumps({**vars(change), "new": [vars(run) for run in change.new]})
 
 
 def state_schema(state: State) -> pa.Schema:
@@ -237,6 +251,12 @@ def state_schema(state: State) -> pa.Schema:
     fields = [(column.name, arrow_type(column.type)) for column in state.columns]
     measures = [(column.name, arrow_type(column.type)) for column in state.measures]
     return pa.schema([*fields, ("__h", pa.int64()), *measures])
+
+
+def bucket_of(root: str, state: State, runs: Sequence[Run]) -> Bucket:
+    """One bucket of a state, with these runs."""
+    measures = tuple(column.name for column in state.measures)
+    return Bucket(root, runs, state_schema(state), measures, unique=state.key if state.unique else ())
 
 
 def wide_schema(columns: Sequence[Column]) -> pa.Schema:

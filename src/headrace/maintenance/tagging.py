@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Column, Constant, Scan
 from headrace.engine import Engine
 from headrace.language.types import arrow_type
-from headrace.maintenance.execution import BucketChange, Execution
+from headrace.maintenance.execution import Execution
+from headrace.maintenance.here import Here
 from headrace.maintenance.operators.base import quote
 from headrace.maintenance.operators.current_rows import CurrentRows
 from headrace.maintenance.program import ROOT, Edge, Placed, Program
-from headrace.maintenance.stages import Held
+from headrace.maintenance.stages import BucketChange, Held
 from headrace.storage.records import Object
 
 
@@ -45,7 +47,12 @@ def current_rows(item: Object) -> CurrentRows:
 
 
 def upserts(engine: Engine, item: Object, rows: Any) -> Any:
-    """Rows of an upsert log as the operator reads them."""
+    """Rows of an upsert log as the operator reads them: a table, or a frame."""
+    if isinstance(rows, pa.Table):
+        marks = {"__at": rows.column("__t"), "__seq": rows.column("__seq"), "__op": rows.column("__op")}
+        columns = {_own(item, name): rows.column(name) for name in item.names}
+        ones = pa.array(np.ones(rows.num_rows, dtype=np.int64))
+        return pa.table({**columns, **marks, "__t": rows.column("__t"), "__w": ones})
     names = ", ".join(f"{quote(name)} AS {quote(_own(item, name))}" for name in item.names)
     text = f"SELECT {names}, __t AS __at, __seq, __op, __t, CAST(1 AS BIGINT) AS __w FROM log_rows"
     return engine.sql(text, {"log_rows": rows})
@@ -55,8 +62,8 @@ def _own(item: Object, name: str) -> str:
     return f"t{item.id}_{name}"
 
 
-def tag(engine: Engine, given: Sequence[Upserted], root: str, version: int) -> Tagged:
-    """What the new rows of some keyed objects change."""
+def tag(engine: Engine, given: Sequence[Upserted], root: str, version: int, *, here: bool) -> Tagged:
+    """What the new rows of some keyed objects change: worked out in this process, or in tasks."""
     operators, edges, frames = [], [], {}
     for number, upserted in enumerate(given):
         operator = current_rows(upserted.item)
@@ -71,7 +78,8 @@ def tag(engine: Engine, given: Sequence[Upserted], root: str, version: int) -> T
     held = {(number, "current"): upserted.held for number, upserted in enumerate(given)}
     program = Program(Constant("", ()), tuple(operators), tuple(edges))
     buckets = max(item.buckets for item in given)
-    done = Execution(engine, program, held, root, version, buckets).run(frames, sum(item.count for item in given))
+    way = Here if here else Execution
+    done = way(engine, program, held, root, version, buckets).run(frames, sum(item.count for item in given))
     changes = []
     for number, upserted in enumerate(given):
         table = done.changes[number]

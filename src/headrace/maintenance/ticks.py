@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from headrace.engine import Engine
 from headrace.maintenance.operators.base import Clock, Operator
 from headrace.maintenance.operators.direct_distinct import DirectDistinct
 from headrace.maintenance.operators.direct_join import DirectJoin
@@ -67,7 +65,7 @@ def _share(run: Run, clock: Clock) -> float:
     return max(0.0, past / (run.newest - run.oldest + 1))
 
 
-def tick_frame(engine: Engine, buckets: Sequence[int]) -> Any:
+def tick_table(buckets: Sequence[int]) -> pa.Table:
     """One row a bucket."""
     zeros = pa.array(np.zeros(len(buckets), dtype=np.int64))
-    return engine.frame(pa.table({TICK.name: pa.array(buckets, pa.int32()), "__t": zeros, "__w": zeros}))
+    return pa.table({TICK.name: pa.array(buckets, pa.int32()), "__t": zeros, "__w": zeros})

@@ -72,4 +72,4 @@ def _delta(engine: Engine, table: pa.Table, *, timed: bool) -> Delta:
     if not timed:
         zeros = pa.array(np.zeros(table.num_rows, dtype=np.int64))
         table = consolidate(table.set_column(table.column_names.index("__t"), "__t", zeros).combine_chunks())
-    return Delta(engine.frame(table), table.num_rows, oldest)
+    return Delta(table, table.num_rows, oldest)

@@ -8,7 +8,7 @@ the whole log.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,14 +29,13 @@ from headrace.maintenance.deltas import (
     rows_since,
     signed_table,
 )
-from headrace.maintenance.execution import BucketChange
 from headrace.maintenance.forgetting import Forgetting
 from headrace.maintenance.lifetimes import born, windowed
 from headrace.maintenance.logs import listed
 from headrace.maintenance.operators.base import hash_sql
 from headrace.maintenance.readings import BORN, Reading, appended_spans, born_rows, events, keyed_spans, still_turning
 from headrace.maintenance.relations import Relations, least
-from headrace.maintenance.stages import Held
+from headrace.maintenance.stages import BucketChange, Held
 from headrace.maintenance.tagging import Upserted, current_program, current_rows, no_changes, tag, upserts
 from headrace.maintenance.version_changes import versions_between, versions_changed
 from headrace.runtime import states
@@ -96,17 +95,24 @@ class Deltas:
         self._used = self._used or made is not None
         return made
 
-    def of(self, item: Object, last: RefreshRecord, upto: int | None, *, timed: bool) -> Delta:
-        """What `item` has become since a view read it in `last`. Raises `NoDelta`."""
+    def of(self, item: Object, last: RefreshRecord, upto: int | None, shown: Set[str], *, timed: bool) -> Delta:
+        """What `item` has become since a view read it in `last`, in the columns `shown`. Raises `NoDelta`."""
         relations = self.home.relations(self.transaction)
         seen = last.reaches.get(str(item.id))
         since = Position(seen, last.read_snapshot)
         parts = relations.source.parts(item)
         if item.maintained:
-            return between(self.home.logs, item, self._before(relations, item, since), parts, upto, timed=timed)
+            before = self._before(relations, item, since)
+            return between(self.home.logs, item, before, parts, upto, timed=timed, shown=shown, most=self._most)
         if item.log == "upsert":
-            return self._upserted(relations, item, since, upto, timed=timed)
-        return appended(self.home.logs, item, rows_since(parts, since, upto), timed=timed)
+            return self._upserted(relations, item, since, upto, shown, timed=timed)
+        new = rows_since(parts, since, upto)
+        return appended(self.home.logs, item, new, timed=timed, shown=shown, most=self._most)
+
+    @property
+    def _most(self) -> int:
+        """Up to so many rows a change is read here."""
+        return max(SMALL, self.home.rows_here)
 
     def of_window(
         self,
@@ -235,7 +241,9 @@ class Deltas:
         except StorageError as error:
             raise NoDelta(f"the snapshot in which {item.name} was last read is no longer kept") from error
 
-    def _upserted(self, relations: Relations, item: Object, since: Position, upto: int | None, *, timed: bool) -> Delta:
+    def _upserted(
+        self, relations: Relations, item: Object, since: Position, upto: int | None, shown: Set[str], *, timed: bool
+    ) -> Delta:
         made = self._made(item)
         parts = relations.source.parts(item)
         new = rows_since(parts, since, upto)
@@ -244,7 +252,7 @@ class Deltas:
             return self._from_log(relations, item, since, upto, timed=timed)
         rows = made.changes
         times, born, weights = (rows.column(name) for name in ("__t", "__at", "__w"))
-        return signed_table(self.home.engine, item, rows, times, born, weights, oldest=new.oldest, timed=timed)
+        return signed_table(item, rows, times, born, weights, oldest=new.oldest, timed=timed, shown=shown)
 
     def tag(self, items: Sequence[Object], reached: dict[int, int]) -> None:
         """Bring the current rows of keyed objects forward, all in one job."""
@@ -267,18 +275,19 @@ class Deltas:
             upto = relations.reach(item, parts)
             rows = rows_since(parts, since, upto)
             count = rows.most
-            small = read_here(self.home.logs, item, rows) if count <= SMALL else None
+            small = read_here(self.home.logs, item, rows) if count <= self._most else None
             if small is not None and small.num_rows == 0:
                 self._tagged[item.id] = Tagging(since, upto, no_changes(item))
                 self._moved(state, reached.get(item.id))
                 continue
-            frame = read_there(self.home.logs, item, rows) if small is None else self.home.engine.frame(small)
+            came = read_there(self.home.logs, item, rows) if small is None else small
             held = states.held_one(self.transaction, state, current_rows(item).states[0])
-            given.append(Upserted(item, frame, count, held, int(state.option("buckets"))))
+            given.append(Upserted(item, came, count, held, int(state.option("buckets"))))
             waiting.append((item, state, since, upto))
         if not given:
             return
-        done = tag(self.home.engine, given, self.home.files.home, self.transaction.version)
+        here = self.home.fits_here(sum(upserted.count for upserted in given))
+        done = tag(self.home.engine, given, self.home.files.home, self.transaction.version, here=here)
         states.apply(self.transaction, done.states)
         for (item, state, since, upto), changes in zip(waiting, done.changes, strict=True):
             self._tagged[item.id] = Tagging(since, upto, changes)
@@ -294,7 +303,10 @@ class Deltas:
                 self._build(item, reached.get(item.id))
 
     def _state(self, item: Object) -> Object | None:
-        return next(iter(states.states_of(self.transaction, item)), None)
+        found = next(iter(states.states_of(self.transaction, item)), None)
+        if found is None or found.option("print") != states.fingerprint(current_rows(item), "current"):
+            return None  # of a shape that is no longer used
+        return found
 
     def _build(self, item: Object, upto: int | None) -> None:
         relations = self.home.relations(self.transaction)
@@ -319,10 +331,9 @@ class Deltas:
         state = made.state
         columns = ", ".join(listed([column.name]) for column in state.columns)
         came = upserts(engine, item, log)
-        plain = f"SELECT {columns}, CAST(1 AS BIGINT) AS __w FROM input_"
-        newest = engine.sql(plain if self._each_once(item, log) else state.content, {"input_": came})
+        newest = engine.sql(f"SELECT {columns} FROM input_" if self._each_once(item, log) else state.content, {"input_": came})
         routed = engine.sql(
-            "SELECT CAST(0 AS INT) AS __e, CAST(0 AS BIGINT) AS __t, __w, CAST(NULL AS STRING) AS __note,"
+            "SELECT CAST(0 AS INT) AS __e, CAST(0 AS BIGINT) AS __t, CAST(0 AS BIGINT) AS __w, CAST(NULL AS STRING) AS __note,"
             f" {columns}, __h, CAST(pmod(__h, {buckets}) AS INT) AS __b FROM"
             f" (SELECT *, {hash_sql(state.key, state.columns)} AS __h FROM newest_)",
             {"newest_": newest},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from headrace.maintenance.building import Building
 from headrace.maintenance.deltas import Delta, NoDelta
 from headrace.maintenance.execution import Execution
+from headrace.maintenance.here import Here
 from headrace.maintenance.operators.base import Clock
 from headrace.maintenance.points import points_between
 from headrace.maintenance.program import schedule
@@ -67,6 +69,10 @@ def gather(
         inputs = relations.source.needs(view)
         return points_between(relations, inputs, last.point, point, view.option("every"), query)
 
+    shown: dict[int, set[str]] = defaultdict(set)
+    for edge in plan.program.edges:
+        if edge.scan is not None:
+            shown[plan.reads[edge.scan.relation].item.id].update(edge.scan.sources)
     for number, source in enumerate(plan.reads):
         item, window, reading = source.item, source.ref.window, source.reading
         signed, direct = needs(plan.program, number)
@@ -86,7 +92,7 @@ def gather(
                 births = deltas.of_births(item, window, read, upto, clock) if direct else None
                 made[key] = joined(delta, births) if births is not None else delta  # type: ignore[assignment]
             else:
-                made[key] = deltas.of(item, read, upto, timed=timed)
+                made[key] = deltas.of(item, read, upto, shown[item.id], timed=timed)
         delta = made[key]
         # At the view's own point more may come: what is there changes again, and its log is netted when it is read.
         # A result that only comes cannot be taken back there, though.
@@ -153,10 +159,9 @@ def refresh_by_changes(
     program = without_empty_terms(
         plan.program, [item.id for item in plan.inputs], references(transaction.base), _kinds(plan, changes)
     )
-    run = Execution(
-        home.engine, program, held, home.files.home, transaction.version, _buckets_of(transaction, view), clock
-    )
-    signed = {number: delta.frame for number, delta in changes.items() if delta.frame is not None}
+    way = Here if home.fits_here(rows) else Execution
+    run = way(home.engine, program, held, home.files.home, transaction.version, _buckets_of(transaction, view), clock)
+    signed = {number: delta.changes for number, delta in changes.items() if delta.changes is not None}
     dying = {number: delta.dying for number, delta in changes.items() if delta.dying is not None}
     done = run.run(signed, rows, dying, ticks)
     looked_at = states.apply(transaction, done.states)
@@ -178,18 +183,22 @@ def _kinds(plan: Plan, changes: dict[int, Delta]) -> dict[int, Change]:
 
 def _write(transaction: Transaction, view: Object, plan: Plan, table: pa.Table) -> int:
     if plan.grows:
+        # What only comes is netted with who made it, and then not again.
+        table = consolidate(table.combine_chunks())
         table = table.filter(pc.greater(table.column("__w"), 0))
     names = [*plan.root.names[: len(view.names)], "__t", "__w"]
     table = table.select(names).rename_columns([*view.names, "__t", "__w"])
     every = view.option("every")
     if view.log == "state":
-        table = consolidate(table.drop_columns(["__t"]).combine_chunks())
+        table = table.drop_columns(["__t"])
     elif every is not None and table.num_rows:
         times = table.column("__t").to_numpy()
         # The first point of a view is its birth, on the grid or not.
         born = np.iinfo(np.int64).min if view.option("born") is None else view.option("born")
         grid = np.where(times <= born, born, -(-times // every) * every)
-        table = consolidate(table.set_column(len(view.names), "__t", pa.array(grid)).combine_chunks())
+        table = table.set_column(len(view.names), "__t", pa.array(grid))
+    if view.log == "state" or every is not None or not plan.grows:
+        table = consolidate(table.combine_chunks())
     inserts = table.num_rows == 0 or bool(pc.all(pc.equal(table.column("__w"), 1)).as_py())
     return write_table(transaction, view, table, inserts_only=inserts)
 

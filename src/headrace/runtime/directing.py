@@ -59,9 +59,9 @@ def needs(program: Program, relation: int) -> tuple[bool, bool]:
 def joined(signed: Delta | None, births: Delta) -> Delta:
     """The change of a relation that is read in one way or in both."""
     if signed is None:
-        return Delta(None, births.rows, births.oldest, births.frame)
+        return Delta(None, births.rows, births.oldest, births.changes)
     times = [delta.oldest for delta in (signed, births) if delta.oldest is not None]
-    return Delta(signed.frame, signed.rows + births.rows, min(times, default=None), births.frame)
+    return Delta(signed.changes, signed.rows + births.rows, min(times, default=None), births.changes)
 
 
 def clock_of(last: RefreshRecord, point: int | None, *, timed: bool) -> Clock:

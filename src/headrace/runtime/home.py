@@ -34,6 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "keep_seconds": 60,
     "rollup_parts": 32,
     "max_rows_per_batch": 5_000_000,
+    "rows_here": 1_000_000,
 }
 
 
@@ -71,6 +72,15 @@ class Home:
 
     def option(self, name: str) -> Any:
         return self.catalog.options().get(name, DEFAULTS[name])
+
+    @property
+    def rows_here(self) -> int:
+        """Changes of up to so many rows are followed in this process; none where the home lies elsewhere."""
+        return int(self.option("rows_here")) if self.files.local else 0
+
+    def fits_here(self, rows: int) -> bool:
+        """Whether a change of so many rows is followed in this process."""
+        return 0 < self.rows_here >= rows
 
     @property
     def clock_mode(self) -> str:

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from headrace.maintenance.execution import BucketChange
 from headrace.maintenance.operators.base import Operator, State
 from headrace.maintenance.program import Program
-from headrace.maintenance.stages import Held
+from headrace.maintenance.stages import BucketChange, Held
 from headrace.storage import faults
 from headrace.storage.arrangements import Run
 from headrace.storage.catalog import Snapshot

@@ -4,6 +4,9 @@ A probe costs what its keys cost: binary search in each run, and only the rows f
 run of its own, merged with the runs before it as long as those are not much larger. So a bucket has a number of runs
 that grows with the logarithm of its rows, and a row is rewritten only when as many others have come that its run grew
 by a fixed share: a small change never rewrites a large run by itself.
+
+Rows of several runs add up by their weights. Where a key has one row at a time, the newest run decides instead, and no
+more than keys is compared.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from headrace.storage.bags import HASH, WEIGHT, Ints, codes, consolidate, integers, take
+from headrace.storage.bags import HASH, WEIGHT, Ints, codes, consolidate, integers, newest, take
 from headrace.storage.runs import ROWS_A_BATCH, Run, RunFiles
 
 __all__ = ["Appended", "Bucket", "Run"]
@@ -50,11 +53,14 @@ class Bucket:
         schema: pa.Schema,
         measures: tuple[str, ...] = (WEIGHT,),
         *,
+        unique: tuple[str, ...] = (),
         cache: str | None = None,
     ) -> None:
+        """`unique`: of the rows that are equal on these columns, only the one that came last is there."""
         self.runs = tuple(runs)
         self.schema = schema.remove_metadata()
         self.measures = measures
+        self.unique = unique
         self._files = RunFiles(root, cache)
 
     def lookup(self, hashes: Ints) -> pa.Table:
@@ -68,17 +74,21 @@ class Bucket:
                 found += batches
                 touched.append(run)
         table = pa.Table.from_batches(found, self.schema)
-        # One run is consolidated as it stands; inserts add up without being put together.
-        if len(touched) <= 1 or all(run.inserts_only for run in touched):
-            return table
-        return consolidate(table.combine_chunks(), self.measures)
+        return self._put_together(table, touched)
 
     def scan(self) -> pa.Table:
         """All rows."""
         table = pa.concat_tables(self._tables(self.runs) or [self.schema.empty_table()])
-        if len(self.runs) <= 1 or all(run.inserts_only for run in self.runs):
-            return table
-        return consolidate(table, self.measures)
+        return self._put_together(table, self.runs)
+
+    def _put_together(self, table: pa.Table, runs: Sequence[Run]) -> pa.Table:
+        """Rows of some runs, which stand below one another, oldest first."""
+        if len(runs) <= 1:
+            return table  # a run is consolidated as it stands
+        if self.unique:
+            return take(table, newest(table, self.unique))
+        # Inserts add up without being put together.
+        return table if all(run.inserts_only for run in runs) else consolidate(table.combine_chunks(), self.measures)
 
     def between(self, after: int, upto: int) -> pa.Table:
         """All rows with a hash above `after` and up to `upto`: for arrangements whose hash is an order."""
@@ -94,6 +104,8 @@ class Bucket:
         any rows are equal, so that inserts are left as they are.
         """
         fresh = self._fitted(table)
+        if self.unique:
+            return self._append_newest(fresh, new_path, ratio)
         inserts = self._inserts_only(fresh)
         if not inserts:
             # Only what is left of the change decides which runs are small against it.
@@ -114,6 +126,14 @@ class Bucket:
             return Appended(None, merged)
         batches = _sorted_batches(rows, order, self.schema)
         return Appended(self._files.write(new_path(), self.schema, batches, inserts_only=inserts), merged)
+
+    def _append_newest(self, fresh: pa.Table, new_path: Callable[[], str], ratio: int) -> Appended:
+        if not fresh.num_rows:
+            return Appended(None, ())
+        merged = self._merged(fresh.num_rows, ratio)
+        rows = _in_one_piece(pa.concat_tables([*self._tables(merged), fresh]))
+        batches = _sorted_batches(rows, newest(rows, self.unique), self.schema)
+        return Appended(self._files.write(new_path(), self.schema, batches, inserts_only=False), merged)
 
     def last(self, rows: int, *, ratio: int = 4) -> tuple[tuple[Run, ...], list[pa.Table]]:
         """The last runs that are small against so many rows, and what is in them."""

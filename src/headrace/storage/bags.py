@@ -14,7 +14,7 @@ import pyarrow as pa
 from headrace.storage.exact import Exact
 from headrace.storage.identity import Ints, codes, plain
 
-__all__ = ["HASH", "WEIGHT", "Ints", "codes", "consolidate", "firsts", "integers", "take"]
+__all__ = ["HASH", "WEIGHT", "Ints", "codes", "consolidate", "firsts", "integers", "newest", "take"]
 
 HASH = "__h"
 WEIGHT = "__w"
@@ -73,6 +73,24 @@ def firsts(ids: Ints) -> Ints:
         return ids
     highest = np.maximum.accumulate(ids)
     return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(highest[1:] > highest[:-1]) + 1])
+
+
+def newest(table: pa.Table, key: Sequence[str]) -> Ints:
+    """Where the last row of each key stands, in the order of `__h`, which is a hash of the key."""
+    hashes = integers(table, HASH)
+    order = np.argsort(hashes, kind="stable")
+    follows = hashes[order[1:]] == hashes[order[:-1]]
+    if not follows.any():
+        return order
+    # Only rows that share a hash need their keys compared, and of those few have different ones.
+    alike = np.append(follows, False) | np.append(False, follows)
+    places = np.flatnonzero(alike)
+    ids = codes(take(table.select(list(key)), order[places]), key)
+    last = np.zeros(int(ids.max()) + 1, dtype=np.int64)
+    last[ids] = places  # the last one stays
+    kept = ~alike
+    kept[last] = True
+    return order[kept]
 
 
 def _not_zero(measures: list[pa.Array], rows: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

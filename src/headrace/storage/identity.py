@@ -157,7 +157,7 @@ def _encode(column: pa.ChunkedArray | pa.Array) -> tuple[Ints, int]:
     if types.is_nested(kind):
         return _encode_nested(plain(column))
     if types.is_floating(kind):
-        column = _one_zero(plain(column))
+        column = float_bits(plain(column))
     else:
         near = _encode_range(column)
         if near is not None:
@@ -195,7 +195,7 @@ def _encode_range(column: pa.ChunkedArray | pa.Array) -> tuple[Ints, int] | None
     return found, max(high - low + 2, len(values) + 1)
 
 
-def _one_zero(array: pa.Array) -> pa.Array:
+def float_bits(array: pa.Array) -> pa.Array:
     """Floats as whole numbers of their bits, with one zero and one NaN."""
     if types.is_float16(array.type):
         array = array.cast(pa.float32())

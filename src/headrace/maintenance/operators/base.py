@@ -56,6 +56,7 @@ class State:
     """A relation an operator keeps: rows of `columns` with additive `measures`, looked up by the hash of `key`.
 
     `content` is what a fresh one holds, as SQL over the relation `input_` that is the operator's input number `input`.
+    A `unique` one has no measures: it holds one row a key, and a row that is added takes the place of the one before.
     """
 
     name: str
@@ -66,6 +67,7 @@ class State:
     measures: tuple[Column, ...] = (WEIGHT,)
     purpose: str = ""
     calendar: Calendar | None = None
+    unique: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.nodes import Column
-from headrace.maintenance.operators.base import Input, Kept, State, concat, hashes_of, negated, quote
+from headrace.maintenance.operators.base import Input, Kept, State, concat, hashes_of, quote
 from headrace.storage.identity import codes
 
 #: What an upsert log's rows have beside their columns. `__at` is the row's `__t`, which for changes is taken.
@@ -43,8 +43,9 @@ class CurrentRows:
         stored = ", ".join(quote(column.name) for column in self.inputs[0].columns)
         keys = ", ".join(quote(name) for name in self.key)
         newest = f"row_number() OVER (PARTITION BY {keys} ORDER BY __at DESC, __seq DESC) AS __rank"
-        content = f"SELECT {stored}, CAST(1 AS BIGINT) AS __w FROM (SELECT *, {newest} FROM input_) WHERE __rank = 1"
-        return (State("current", 0, self.inputs[0].columns, self.key, content, purpose="the current row of each key"),)
+        content = f"SELECT {stored} FROM (SELECT *, {newest} FROM input_) WHERE __rank = 1"
+        purpose = "the current row of each key"
+        return (State("current", 0, self.inputs[0].columns, self.key, content, (), purpose, unique=True),)
 
     def delta(self, changes: Sequence[pa.Table], states: Mapping[str, Kept]) -> pa.Table:
         (rows,) = changes
@@ -80,18 +81,10 @@ class CurrentRows:
         plus = plus.append_column("__t", pa.array(times[came])).append_column("__w", _ones(len(came), 1))
         minus = sequence.take(pa.array(replaced)).select(shown)
         minus = minus.append_column("__t", pa.array(times[replaced + 1])).append_column("__w", _ones(len(replaced), -1))
-        self._keep(sequence, key, is_new, names, states)
-        return concat([minus, plus], [*shown, "__t", "__w"])
-
-    def _keep(
-        self, sequence: pa.Table, key: np.ndarray, is_new: np.ndarray, names: list[str], states: Mapping[str, Kept]
-    ) -> None:
         ends = np.append(key[1:] != key[:-1], True) if len(key) else np.empty(0, bool)
-        moved = np.isin(key, key[is_new])
-        new = sequence.take(pa.array(np.flatnonzero(ends & moved)))
-        old = sequence.take(pa.array(np.flatnonzero(~is_new & moved)))
-        rows = [table.append_column("__w", _ones(table.num_rows, 1)) for table in (new, old)]
-        states["current"].add(concat([rows[0], negated(rows[1])], [*names, "__w"]))
+        # The last row of a key is its current one; where that is the old one, nothing changed.
+        states["current"].add(sequence.take(pa.array(np.flatnonzero(ends & is_new))).select(names))
+        return concat([minus, plus], [*shown, "__t", "__w"])
 
 
 def _ones(count: int, weight: int) -> pa.Array:
