@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.maintenance import execution
+from headrace.maintenance.here import Here
 from headrace.maintenance.operators.join import JoinOperator
 from headrace.session import Session
 from tests.conftest import rows
@@ -30,14 +30,14 @@ def _orders(session: Session, clause: str) -> None:
 def _idle_sides(session: Session, monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str]]:
     """The sides of each join that a refresh does not look at."""
     seen: list[frozenset[str]] = []
-    original = execution.Execution.run
+    original = Here.run
 
-    def noting(self: execution.Execution, *args: Any, **kwargs: Any) -> Any:
+    def noting(self: Here, *args: Any, **kwargs: Any) -> Any:
         joins = [placed.operator for placed in self.program.operators if isinstance(placed.operator, JoinOperator)]
         seen.extend(join.idle for join in joins)
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(execution.Execution, "run", noting)
+    monkeypatch.setattr(Here, "run", noting)
     session.refresh()
     return seen
 

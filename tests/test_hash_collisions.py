@@ -69,17 +69,16 @@ CHANGES = (
 )
 
 
+@pytest.mark.parametrize("rows_here", [0, 1_000_000])
 @pytest.mark.parametrize("hashed", [all_alike, two_kinds])
 def test_views_over_keys_that_hash_alike(
-    home: Session, hashed: HashSql, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    home: Session, hashed: HashSql, rows_here: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for module in (
-        "runtime.deltas",
-        "maintenance.wide",
-        "maintenance.building",
-        "maintenance.operators.direct_distinct",
-    ):
+    for module in HASHING:
         monkeypatch.setattr(f"headrace.{module}.hash_sql", hashed)
+    # What cannot be hashed here is hashed by the engine.
+    monkeypatch.setattr("headrace.maintenance.here.can_hash", lambda _kinds: False)
+    home.sql(f"ALTER HOME SET (rows_here = {rows_here})")
     for name, query in QUERIES.items():
         home.sql(f"CREATE VIEW v_{name} AS {query} REFRESH POLICY INCREMENTAL")
     for change in CHANGES:

@@ -40,9 +40,10 @@ class Position:
 class Delta:
     """Signed rows: the columns a query sees, `__t`, `__w`. `oldest` is the earliest time at which anything changed.
 
-    They are a table where they are at hand, and else a frame of the engine's. The oldest time may be before all of the rows: an upsert that came late is not in them, but the key's past is another. `dying`
-    are rows that came, with their death `__exp`, for a plan that needs no more, or that too. `inserts_only`: no row
-    is taken away, as far as that is known.
+    They are a table where they are at hand, and else a frame of the engine's. The oldest time may be before all of the
+    rows: an upsert that came late is not in them, but the key's past is another. `dying` are rows that came, with their
+    death `__exp`, for a plan that needs no more, or that too. `inserts_only`: no row is taken away, as far as that is
+    known.
     """
 
     changes: Any

@@ -60,7 +60,7 @@ class Outcome:
 
 @dataclass
 class Execution:
-    """One run of one program. `held` gives each state's runs by operator and name."""
+    """One run of one program over about so many `rows` of changes. `held`: each state's runs, by operator and name."""
 
     engine: Engine
     program: Program
@@ -77,17 +77,14 @@ class Execution:
     def run(
         self,
         changes: Mapping[int, Any],
-        rows: int,
         dying: Mapping[int, Any] | None = None,
         ticks: Mapping[int, Sequence[int]] | None = None,
     ) -> Outcome:
-        """`changes[i]` are signed rows of the query's i-th relation, in a frame or a table; those that did not change are
-        left out.
+        """`changes[i]` are signed rows of the query's i-th relation, a frame or a table; left out if it did not change.
 
         `dying[i]` are those that came, with their death, for direct edges. `ticks` names the buckets of each operator
         in which something falls due.
         """
-        self.rows = rows
         direct, due = dying or {}, ticks or {}
         active = self.program.active({*changes, *direct}, due)
         for edge in self.program.edges:

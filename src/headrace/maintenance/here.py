@@ -50,7 +50,6 @@ class Here:
     def run(
         self,
         changes: Mapping[int, Any],
-        rows: int,
         dying: Mapping[int, Any] | None = None,
         ticks: Mapping[int, Sequence[int]] | None = None,
     ) -> Outcome:
@@ -144,8 +143,9 @@ class Here:
             changes = []
             for slot, read in enumerate(operator.inputs):
                 schema = wide_schema((*read.columns, *MARKS[1:3], Column("__h", "BIGINT")))
-                mine = [_only(table, places == bucket).select(schema.names).cast(schema) for table, places in slots[slot]]
-                changes.append(pa.concat_tables(mine).combine_chunks() if mine else schema.empty_table())
+                mine = [_only(table, places == bucket).select(schema.names) for table, places in slots[slot]]
+                here = [table.cast(schema) for table in mine] or [schema.empty_table()]
+                changes.append(pa.concat_tables(here).combine_chunks())
             kept = {
                 state.name: KeptBucket(self.root, self.version, self.held[placed.number, state.name], int(bucket))
                 for state in operator.states

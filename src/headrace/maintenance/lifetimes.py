@@ -48,7 +48,7 @@ def windowed(
         times, weights = (np.concatenate([piece[n] for piece in pieces]) for n in (1, 2))
         born, moments, signs = rows.column("__t"), pa.array(times), pa.array(weights)
         oldest = int(times.min()) if len(times) else None
-        return signed_table(logs.engine, item, rows, moments, born, signs, oldest=oldest, timed=timed)
+        return signed_table(item, rows, moments, born, signs, oldest=oldest, timed=timed)
     frames = {"fresh_": read_there(logs, item, fresh), "older_": read_there(logs, item, older)}
     text = f"{_events_sql(item, window, 'fresh_', None, now, timed)} UNION ALL "
     text += _events_sql(item, window, "older_", before, now, timed)

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.lives import Life
-from headrace.engine import Engine
 from headrace.language import Window
 from headrace.maintenance.deltas import SMALL, Delta, LogRows, NoDelta, read_here, read_there
 from headrace.maintenance.forgetting import Forgetting
@@ -168,7 +167,7 @@ def events(logs: Logs, item: Object, reading: Reading, spans: Sequence[Spans], *
     return Delta(table, table.num_rows, oldest)
 
 
-def born_rows(engine: Engine, item: Object, changes: pa.Table, oldest: int | None, *, timed: bool) -> Delta:
+def born_rows(item: Object, changes: pa.Table, oldest: int | None, *, timed: bool) -> Delta:
     """Signed rows that are at hand, with their births among their columns."""
     stamp = {"TS": changes.column(BORN).cast(pa.timestamp("us", tz="UTC"))} if item.option("exposes_ts") else {}
     times = changes.column("__t") if timed else pa.array([0] * changes.num_rows, pa.int64())

@@ -161,8 +161,8 @@ class KeptBucket:
     def _open(self, runs: Sequence[Run] | None = None) -> Bucket:
         return bucket_of(self.root, self.held.state, self._runs if runs is None else runs)
 
-    def lookup(self, hashes: np.ndarray) -> pa.Table:
-        found = self._open().lookup(hashes)
+    def lookup(self, hashes: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
+        found = self._open().lookup(hashes, columns)
         self.looked_at += found.num_rows
         return found
 

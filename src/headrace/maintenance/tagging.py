@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,27 +23,32 @@ from headrace.storage.records import Object
 
 @dataclass(frozen=True)
 class Upserted:
-    """A keyed object with new rows in its log: how many, and the runs of its current rows, in how many buckets."""
+    """A keyed object with new rows in its log: how many, and the runs of its current rows, in how many buckets.
+
+    `shown` are the columns that are wanted of its changes.
+    """
 
     item: Object
     rows: Any
     count: int
     held: Held
     buckets: int
+    shown: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Tagged:
-    """Signed rows (columns, `__at`, `__t`, `__w`) of each object in turn, and what became of their states."""
+    """Signed rows (the columns shown, `__at`, `__t`, `__w`) of each object in turn, and what became of their states."""
 
     changes: tuple[pa.Table, ...]
     states: tuple[BucketChange, ...]
 
 
-def current_rows(item: Object) -> CurrentRows:
+def current_rows(item: Object, shown: Set[str] | None = None) -> CurrentRows:
     """The operator of one object. Several run in one program, so their columns have names of their own."""
     row = tuple(Column(_own(item, column.name), column.type) for column in item.columns)
-    return CurrentRows(row, tuple(_own(item, name) for name in item.key or ()))
+    some = None if shown is None else tuple(own for own, name in zip(row, item.names, strict=True) if name in shown)
+    return CurrentRows(row, tuple(_own(item, name) for name in item.key or ()), some)
 
 
 def upserts(engine: Engine, item: Object, rows: Any) -> Any:
@@ -66,7 +71,7 @@ def tag(engine: Engine, given: Sequence[Upserted], root: str, version: int, *, h
     """What the new rows of some keyed objects change: worked out in this process, or in tasks."""
     operators, edges, frames = [], [], {}
     for number, upserted in enumerate(given):
-        operator = current_rows(upserted.item)
+        operator = current_rows(upserted.item, upserted.shown)
         read = operator.inputs[0]
         scan = Scan(number, upserted.item.name, read.columns, tuple(read.names))
         operators.append(Placed(number, scan, operator))
@@ -78,12 +83,15 @@ def tag(engine: Engine, given: Sequence[Upserted], root: str, version: int, *, h
     held = {(number, "current"): upserted.held for number, upserted in enumerate(given)}
     program = Program(Constant("", ()), tuple(operators), tuple(edges))
     buckets = max(item.buckets for item in given)
-    way = Here if here else Execution
-    done = way(engine, program, held, root, version, buckets).run(frames, sum(item.count for item in given))
+    rows = sum(item.count for item in given)
+    told = (engine, program, held, root, version, buckets)
+    run = Here(*told) if here else Execution(*told, rows=rows)
+    done = run.run(frames)
     changes = []
     for number, upserted in enumerate(given):
         table = done.changes[number]
-        changes.append(table.rename_columns([*upserted.item.names, "__at", "__t", "__w"]))
+        shown = [name for name in upserted.item.names if name in upserted.shown]
+        changes.append(table.rename_columns([*shown, "__at", "__t", "__w"]))
     return Tagged(tuple(changes), done.states)
 
 

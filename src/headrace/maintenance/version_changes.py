@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.engine import Engine
 from headrace.maintenance.deltas import Delta
 from headrace.maintenance.logs import NEVER, Logs, listed
 from headrace.storage.bags import consolidate
 from headrace.storage.records import Object, Part
 
 
-def versions_changed(engine: Engine, item: Object, changes: pa.Table, *, timed: bool) -> Delta:
+def versions_changed(item: Object, changes: pa.Table, *, timed: bool) -> Delta:
     """From signed rows with their births (`__at`), none of them of a time before the table's newest."""
     came = changes.filter(pc.greater(changes.column("__w"), 0))
     went = changes.filter(pc.less(changes.column("__w"), 0))
@@ -32,7 +31,7 @@ def versions_changed(engine: Engine, item: Object, changes: pa.Table, *, timed: 
         _piece(item, went, np.full(went.num_rows, open_), -1),
         _piece(item, held, held.column("__t").to_numpy(), 1),
     ]
-    return _delta(engine, pa.concat_tables(pieces), timed=timed)
+    return _delta(pa.concat_tables(pieces), timed=timed)
 
 
 def _piece(item: Object, rows: pa.Table, ends: np.ndarray, weight: int) -> pa.Table:
@@ -52,7 +51,7 @@ def versions_between(
     """From the whole log: what is known now, less what was known then; each as its parts and how far they are read."""
     frames = {"now_": logs.versions(item, *now), "then_": logs.versions(item, *then)}
     texts = [_events_sql(item, source, sign) for source, sign in (("now_", 1), ("then_", -1))]
-    return _delta(logs.engine, logs.engine.arrow(logs.engine.sql(" UNION ALL ".join(texts), frames)), timed=timed)
+    return _delta(logs.engine.arrow(logs.engine.sql(" UNION ALL ".join(texts), frames)), timed=timed)
 
 
 def _events_sql(item: Object, source: str, sign: int) -> str:
@@ -66,7 +65,7 @@ def _events_sql(item: Object, source: str, sign: int) -> str:
     )
 
 
-def _delta(engine: Engine, table: pa.Table, *, timed: bool) -> Delta:
+def _delta(table: pa.Table, *, timed: bool) -> Delta:
     table = consolidate(table.combine_chunks())
     oldest = pc.min(table.column("__t")).as_py()
     if not timed:

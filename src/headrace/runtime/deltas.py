@@ -8,7 +8,7 @@ the whole log.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -170,9 +170,7 @@ class Deltas:
                 made is not None
                 and rows_since(parts, made.since, made.upto).files == rows_since(parts, since, upto).files
             ):
-                return born_rows(
-                    self.home.engine, item, made.changes, rows_since(parts, since, upto).oldest, timed=timed
-                )
+                return born_rows(item, made.changes, rows_since(parts, since, upto).oldest, timed=timed)
         if item.log == "upsert":
             then = (read if since.reach is not None else [], since.reach, clock[0] or 0)
             oldest = rows_since(parts, since, upto).oldest
@@ -231,7 +229,7 @@ class Deltas:
         if made is None or not in_order or rows_since(parts, made.since, made.upto).files != new.files:
             read = [part for part in parts if part.arrived_in <= since.snapshot]
             return versions_between(self.home.logs, item, (parts, upto), (read, since.reach), timed=timed)
-        return versions_changed(self.home.engine, item, made.changes, timed=timed)
+        return versions_changed(item, made.changes, timed=timed)
 
     def _before(self, relations: Relations, item: Object, since: Position) -> Sequence[Part]:
         if since.snapshot >= self.transaction.version:
@@ -254,15 +252,18 @@ class Deltas:
         times, born, weights = (rows.column(name) for name in ("__t", "__at", "__w"))
         return signed_table(item, rows, times, born, weights, oldest=new.oldest, timed=timed, shown=shown)
 
-    def tag(self, items: Sequence[Object], reached: dict[int, int]) -> None:
-        """Bring the current rows of keyed objects forward, all in one job."""
+    def tag(self, items: Sequence[Object], reached: dict[int, int], shown: Mapping[int, Set[str]]) -> None:
+        """Bring the current rows of keyed objects forward, all in one job.
+
+        `shown` tells by object which columns views read of it; of others, all are told.
+        """
         began = time.perf_counter()
         with self.home.engine.counting() as count:
-            self._tag(items, reached)
+            self._tag(items, reached, shown)
         taken = time.perf_counter() - began
         self._owed = Cost(self._owed.jobs + count.jobs, self._owed.seconds + taken)
 
-    def _tag(self, items: Sequence[Object], reached: dict[int, int]) -> None:
+    def _tag(self, items: Sequence[Object], reached: dict[int, int], shown: Mapping[int, Set[str]]) -> None:
         relations = self.home.relations(self.transaction)
         given: list[Upserted] = []
         waiting = []
@@ -282,7 +283,8 @@ class Deltas:
                 continue
             came = read_there(self.home.logs, item, rows) if small is None else small
             held = states.held_one(self.transaction, state, current_rows(item).states[0])
-            given.append(Upserted(item, came, count, held, int(state.option("buckets"))))
+            columns = frozenset(shown.get(item.id, item.names))
+            given.append(Upserted(item, came, count, held, int(state.option("buckets")), columns))
             waiting.append((item, state, since, upto))
         if not given:
             return
@@ -331,10 +333,11 @@ class Deltas:
         state = made.state
         columns = ", ".join(listed([column.name]) for column in state.columns)
         came = upserts(engine, item, log)
-        newest = engine.sql(f"SELECT {columns} FROM input_" if self._each_once(item, log) else state.content, {"input_": came})
+        plain = f"SELECT {columns} FROM input_"
+        newest = engine.sql(plain if self._each_once(item, log) else state.content, {"input_": came})
         routed = engine.sql(
-            "SELECT CAST(0 AS INT) AS __e, CAST(0 AS BIGINT) AS __t, CAST(0 AS BIGINT) AS __w, CAST(NULL AS STRING) AS __note,"
-            f" {columns}, __h, CAST(pmod(__h, {buckets}) AS INT) AS __b FROM"
+            "SELECT CAST(0 AS INT) AS __e, CAST(0 AS BIGINT) AS __t, CAST(0 AS BIGINT) AS __w,"
+            f" CAST(NULL AS STRING) AS __note, {columns}, __h, CAST(pmod(__h, {buckets}) AS INT) AS __b FROM"
             f" (SELECT *, {hash_sql(state.key, state.columns)} AS __h FROM newest_)",
             {"newest_": newest},
         )

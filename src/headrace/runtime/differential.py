@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -56,6 +55,17 @@ def is_timed(view: Object) -> bool:
     return view.log == "signed"
 
 
+def columns_read(plan: Plan) -> dict[int, set[str]]:
+    """By object, the columns that a plan reads of it."""
+    found: dict[int, set[str]] = {read.item.id: set() for read in plan.reads}
+    for scan in (edge.scan for edge in plan.program.edges):
+        if scan is not None:
+            read = plan.reads[scan.relation]
+            # What is read by more than its columns is told apart by all of them.
+            found[read.item.id].update(scan.sources if read.reading.plain else (*scan.sources, *read.item.names))
+    return found
+
+
 def gather(
     deltas: Deltas, relations: Relations, view: Object, plan: Plan, last: RefreshRecord, point: int | None
 ) -> dict[int, Delta]:
@@ -69,10 +79,7 @@ def gather(
         inputs = relations.source.needs(view)
         return points_between(relations, inputs, last.point, point, view.option("every"), query)
 
-    shown: dict[int, set[str]] = defaultdict(set)
-    for edge in plan.program.edges:
-        if edge.scan is not None:
-            shown[plan.reads[edge.scan.relation].item.id].update(edge.scan.sources)
+    shown = columns_read(plan)
     for number, source in enumerate(plan.reads):
         item, window, reading = source.item, source.ref.window, source.reading
         signed, direct = needs(plan.program, number)
@@ -159,11 +166,11 @@ def refresh_by_changes(
     program = without_empty_terms(
         plan.program, [item.id for item in plan.inputs], references(transaction.base), _kinds(plan, changes)
     )
-    way = Here if home.fits_here(rows) else Execution
-    run = way(home.engine, program, held, home.files.home, transaction.version, _buckets_of(transaction, view), clock)
+    told = (home.engine, program, held, home.files.home, transaction.version, _buckets_of(transaction, view), clock)
+    run = Here(*told) if home.fits_here(rows) else Execution(*told, rows=rows)
     signed = {number: delta.changes for number, delta in changes.items() if delta.changes is not None}
     dying = {number: delta.dying for number, delta in changes.items() if delta.dying is not None}
-    done = run.run(signed, rows, dying, ticks)
+    done = run.run(signed, dying, ticks)
     looked_at = states.apply(transaction, done.states)
     states.forget_dead(transaction, view, clock.now)
     table = done.changes.get(0)

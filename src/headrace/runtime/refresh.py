@@ -7,6 +7,7 @@ dependencies, each reading what the transaction already holds of those before it
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,7 @@ from headrace.runtime.clock import forgotten_before
 from headrace.runtime.deltas import Deltas
 from headrace.runtime.differential import (
     build_states,
+    columns_read,
     costs,
     gather,
     is_timed,
@@ -127,12 +129,19 @@ def _tag_inputs(home: Home, transaction: Transaction, deltas: Deltas, views: Ite
     """Work out once what the keyed objects behind all these views have become."""
     snapshot = transaction.base
     found: dict[int, Object] = {}
+    shown: dict[int, set[str]] = defaultdict(set)
     for view in views:
         inputs = snapshot.needs(view)
-        if asked or _due(transaction, view, inputs):
-            found.update({item.id: item for item in inputs if item.log == "upsert"})
+        if mode_of(view).never or not (asked or _due(transaction, view, inputs)):
+            continue
+        plan = find_plan(home, snapshot, view, query_of(view))
+        if isinstance(plan, str):
+            continue
+        found.update({item.id: item for item in inputs if item.log == "upsert"})
+        for item, columns in columns_read(plan).items():
+            shown[item].update(columns)
     relations = home.relations(transaction)
-    deltas.tag(list(found.values()), reaches(relations, found.values()))
+    deltas.tag(list(found.values()), reaches(relations, found.values()), shown)
 
 
 def _naming(view: Object, error: EngineError) -> EngineError:

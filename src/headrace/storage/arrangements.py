@@ -63,17 +63,18 @@ class Bucket:
         self.unique = unique
         self._files = RunFiles(root, cache)
 
-    def lookup(self, hashes: Ints) -> pa.Table:
-        """All rows whose `__h` is among the hashes."""
+    def lookup(self, hashes: Ints, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows whose `__h` is among the hashes. With `unique`, no more than some columns may be asked for."""
         wanted = np.unique(hashes)
         found: list[pa.RecordBatch] = []
         touched = []
         for run in self.runs if len(wanted) else ():
-            batches = self._files.open(run).lookup(wanted)
+            batches = self._files.open(run).lookup(wanted, columns)
             if batches:
                 found += batches
                 touched.append(run)
-        table = pa.Table.from_batches(found, self.schema)
+        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
+        table = pa.Table.from_batches(found, schema)
         return self._put_together(table, touched)
 
     def scan(self) -> pa.Table:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from headrace.storage.exact import Exact
 from headrace.storage.identity import Ints, codes, plain
 
-__all__ = ["HASH", "WEIGHT", "Ints", "codes", "consolidate", "firsts", "integers", "newest", "take"]
+__all__ = ["HASH", "WEIGHT", "Ints", "codes", "consolidate", "firsts", "in_groups", "integers", "newest", "take"]
 
 HASH = "__h"
 WEIGHT = "__w"
@@ -73,6 +73,33 @@ def firsts(ids: Ints) -> Ints:
         return ids
     highest = np.maximum.accumulate(ids)
     return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(highest[1:] > highest[:-1]) + 1])
+
+
+def in_groups(table: pa.Table, key: Sequence[str], within: Sequence[np.ndarray]) -> tuple[Ints, Ints]:
+    """An order of the rows by key, and by `within` (the last first) for one key; and the number of each one's group.
+
+    Keys are told apart by `__h`, which is their hash, and compared only where that is the same.
+    """
+    hashes = integers(table, HASH)
+    order = np.lexsort((*within, hashes))
+    follows = hashes[order[1:]] == hashes[order[:-1]]
+    places = np.flatnonzero(follows)
+    if len(places) and _differ(table, key, order[places], order[places + 1]):
+        ids = codes(table, key)
+        order = np.lexsort((*within, ids))
+        follows = ids[order[1:]] == ids[order[:-1]]
+    return order, np.cumsum(np.append(False, ~follows))[: len(order)]
+
+
+def _differ(table: pa.Table, key: Sequence[str], ones: Ints, others: Ints) -> bool:
+    """Whether any row has another key than the one it is compared with."""
+    for name in key:
+        column = plain(table.column(name))
+        both = pa.table({"k": pa.concat_arrays([column.take(pa.array(ones)), column.take(pa.array(others))])})
+        ids = codes(both, ["k"])
+        if not np.array_equal(ids[: len(ones)], ids[len(ones) :]):
+            return True
+    return False
 
 
 def newest(table: pa.Table, key: Sequence[str]) -> Ints:

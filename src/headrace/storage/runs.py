@@ -16,7 +16,7 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -88,8 +88,8 @@ class OpenRun:
                 found.append(batch.slice(int(first), int(last - first)))
         return found
 
-    def lookup(self, wanted: Ints) -> list[pa.RecordBatch]:
-        """The rows with one of the hashes, which are sorted and distinct."""
+    def lookup(self, wanted: Ints, columns: Sequence[str] | None = None) -> list[pa.RecordBatch]:
+        """The rows with one of the hashes, which are sorted and distinct; only some columns if that is asked."""
         if not len(wanted) or not self.batches:
             return []
         least, greatest = self.ends
@@ -99,7 +99,8 @@ class OpenRun:
         for number in np.flatnonzero(begins < stops):
             where = _places(self.hashes[number], wanted[begins[number] : stops[number]])
             if len(where):
-                found.append(self.batches[number].take(pa.array(where)))
+                batch = self.batches[number]
+                found.append((batch if columns is None else batch.select(list(columns))).take(pa.array(where)))
         return found
 
 

@@ -85,8 +85,11 @@ class Input:
 class Kept(Protocol):
     """One bucket of a state, in a task."""
 
-    def lookup(self, hashes: np.ndarray) -> pa.Table:
-        """Its rows with one of these hashes: the columns, `__h` and the measures, summed by row."""
+    def lookup(self, hashes: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
+        """Its rows with one of these hashes: the columns, `__h` and the measures, summed by row.
+
+        Of a unique state, no more than some columns may be asked for, the key among them.
+        """
 
     def scan(self) -> pa.Table:
         """All its rows."""

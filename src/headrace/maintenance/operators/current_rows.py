@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from headrace.algebra.nodes import Column
 from headrace.maintenance.operators.base import Input, Kept, State, concat, hashes_of, quote
-from headrace.storage.identity import codes
+from headrace.storage.bags import in_groups, take
 
 #: What an upsert log's rows have beside their columns. `__at` is the row's `__t`, which for changes is taken.
 MARKS = (Column("__at", "BIGINT"), Column("__seq", "BIGINT"), Column("__op", "STRING"))
@@ -24,10 +24,11 @@ MARKS = (Column("__at", "BIGINT"), Column("__seq", "BIGINT"), Column("__op", "ST
 
 @dataclass(frozen=True)
 class CurrentRows:
-    """`row` are the object's columns, `key` its key."""
+    """`row` are the object's columns, `key` its key, and `shown` the columns that somebody reads: all unless told."""
 
     row: tuple[Column, ...]
     key: tuple[str, ...]
+    shown: tuple[Column, ...] | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -35,7 +36,7 @@ class CurrentRows:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return (*self.row, MARKS[0])
+        return (*(self.row if self.shown is None else self.shown), MARKS[0])
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -48,16 +49,14 @@ class CurrentRows:
         return (State("current", 0, self.inputs[0].columns, self.key, content, (), purpose, unique=True),)
 
     def delta(self, changes: Sequence[pa.Table], states: Mapping[str, Kept]) -> pa.Table:
-        (rows,) = changes
-        names = [column.name for column in self.inputs[0].columns] + ["__h"]
-        old = states["current"].lookup(hashes_of(rows)).select(names)
-        new = rows.select(names)
-        both = concat([old, new], names)
+        (new,) = changes
+        told = list(dict.fromkeys([*self.key, *(column.name for column in (*self.columns, *MARKS)), "__h"]))
+        old = states["current"].lookup(hashes_of(new), told)
+        both = concat([old, new], told)
         is_new = np.arange(both.num_rows) >= old.num_rows
-        key = codes(both, list(self.key))
         at, seq = both.column("__at").to_numpy(), both.column("__seq").to_numpy()
-        order = np.lexsort((is_new, seq, at, key))
-        key, at, is_new = key[order], at[order], is_new[order]
+        order, key = in_groups(both, self.key, (is_new, seq, at))
+        at, is_new = at[order], is_new[order]
         # Of the rows of one key and time the last to come counts; of those before the current one, none does.
         last = np.append((key[1:] != key[:-1]) | (at[1:] != at[:-1]), True) if len(key) else np.empty(0, bool)
         floor = np.full(int(key.max(initial=-1)) + 1, -1)
@@ -65,27 +64,20 @@ class CurrentRows:
         behind = np.arange(len(key)) < floor[key]
         # The current row itself stays in the sequence as what comes before, even if one of its own time replaces it.
         kept = np.flatnonzero((last & ~behind) | ~is_new)
-        sequence = both.take(pa.array(order[kept]))
-        return self._signed(sequence, key[kept], is_new[kept], names, states)
+        order, key, is_new = order[kept], key[kept], is_new[kept]
+        ends = np.append(key[1:] != key[:-1], True) if len(key) else np.empty(0, bool)
+        # The last row of a key is its current one; where that is the old one, nothing changed.
+        states["current"].add(take(new, order[ends & is_new] - old.num_rows))
+        return self._signed(both, order, key, is_new)
 
-    def _signed(
-        self, sequence: pa.Table, key: np.ndarray, is_new: np.ndarray, names: list[str], states: Mapping[str, Kept]
-    ) -> pa.Table:
-        there = pc.equal(sequence.column("__op"), "+").to_numpy(zero_copy_only=False)
+    def _signed(self, rows: pa.Table, order: np.ndarray, key: np.ndarray, is_new: np.ndarray) -> pa.Table:
+        """What came and what it replaced, from the sequence of each key's rows."""
+        there = pc.equal(rows.column("__op"), "+").to_numpy(zero_copy_only=False)[order]
+        times = rows.column("__at").to_numpy()[order]
         follows = np.append(False, key[1:] == key[:-1]) if len(key) else np.empty(0, bool)
         came = np.flatnonzero(is_new & there)
         replaced = np.flatnonzero(is_new & follows & np.roll(there, 1)) - 1
-        times = sequence.column("__at").to_numpy()
-        shown = [column.name for column in self.columns]
-        plus = sequence.take(pa.array(came)).select(shown)
-        plus = plus.append_column("__t", pa.array(times[came])).append_column("__w", _ones(len(came), 1))
-        minus = sequence.take(pa.array(replaced)).select(shown)
-        minus = minus.append_column("__t", pa.array(times[replaced + 1])).append_column("__w", _ones(len(replaced), -1))
-        ends = np.append(key[1:] != key[:-1], True) if len(key) else np.empty(0, bool)
-        # The last row of a key is its current one; where that is the old one, nothing changed.
-        states["current"].add(sequence.take(pa.array(np.flatnonzero(ends & is_new))).select(names))
-        return concat([minus, plus], [*shown, "__t", "__w"])
-
-
-def _ones(count: int, weight: int) -> pa.Array:
-    return pa.array(np.full(count, weight, dtype=np.int64))
+        signed = take(rows.select([column.name for column in self.columns]), order[np.append(replaced, came)])
+        moments = np.append(times[replaced + 1], times[came])
+        weights = np.append(np.full(len(replaced), -1), np.full(len(came), 1))
+        return signed.append_column("__t", pa.array(moments)).append_column("__w", pa.array(weights))
