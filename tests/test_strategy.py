@@ -11,6 +11,7 @@ from headrace import HeadraceError
 from headrace.engine import Engine
 from headrace.maintenance.tagging import tag
 from headrace.runtime import strategy
+from headrace.runtime.books import Book, Way
 from headrace.runtime.states import states_of
 from headrace.runtime.status import ObjectStatus
 from headrace.session import Session
@@ -148,7 +149,7 @@ def test_auto_follows_changes_once_there_is_much(loaded: Session, monkeypatch: p
     view(loaded, "AUTO")
     assert status(loaded).state_bytes > 0
     for cheaper, wanted in ((1e9, "differential"), (0.0, "recompute")):
-        monkeypatch.setattr("headrace.runtime.differential._measured", lambda *_, cheaper=cheaper: cheaper)
+        monkeypatch.setattr("headrace.runtime.refresh.book_of", lambda *_, cheaper=cheaper: Book(whole=cheaper))
         change(loaded)
         (record,) = loaded.refresh().views
         assert record.strategy == wanted
@@ -156,6 +157,32 @@ def test_auto_follows_changes_once_there_is_much(loaded: Session, monkeypatch: p
             assert "as a whole it takes about" in record.reason
             assert "(before: differential, until snapshot" in record.reason
         check(loaded)
+
+
+def test_states_stand_still_while_a_change_is_dearer_to_follow(
+    loaded: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.runtime.refresh.FEW_ROWS", dict.fromkeys(strategy.FEW_ROWS, 0))
+    view(loaded, "AUTO")
+
+    def kept() -> list[int]:
+        snapshot = loaded._home.snapshot()
+        return [item.id for item in states_of(snapshot, snapshot.find("v"))]
+
+    before = kept()
+    assert before
+    ways = [Way.FOLLOW, Way.STAND, Way.STAND, Way.CATCH_UP, Way.FOLLOW]
+    found = []
+    for number, way in enumerate(ways):
+        monkeypatch.setattr(Book, "choose", lambda self, *_, way=way: (way, self))
+        change(loaded, 10 * number)
+        (record,) = loaded.refresh().views
+        found.append((record.strategy, record.reason))
+        check(loaded)
+    assert [strategy for strategy, _reason in found] == ["differential", *["recompute"] * 3, "differential"]
+    assert "as a whole it takes about" in found[1][1]
+    assert found[3][1].startswith("what it keeps to follow changes was brought up to date: ")
+    assert kept() == before  # none was made anew
 
 
 # -- what a refresh costs -------------------------------------------------------------------------------------------

@@ -94,8 +94,16 @@ class Building:
             waiting = [item for item in waiting if item not in now]
             for placed, _state in now:
                 if isinstance(placed.operator, EmittedOperator):
-                    done[id(placed.node)] = self._given_out(placed, made)
+                    held = self.held[placed.number, "emitted"]
+                    runs = {change.bucket: change.new for change in made if change.state == held.id}
+                    done[id(placed.node)] = self._given_out(placed, replace(held, runs=runs))
         return changes, self._evaluated(self.program.root, done)
+
+    def content(self) -> Any:
+        """The program's result as a frame, over the states as they are."""
+        given = [placed for placed in self.program.operators if isinstance(placed.operator, EmittedOperator)]
+        done = {id(placed.node): self._given_out(placed, self.held[placed.number, "emitted"]) for placed in given}
+        return self._evaluated(self.program.root, done)
 
     def _read_by(self, placed: Placed, state: State) -> tuple[Node, ...]:
         """The nodes a state is made of. What was given out is the node itself, but for the node's own evaluation."""
@@ -105,11 +113,9 @@ class Building:
             return (placed.expires,)
         return ((placed.reads or placed.node.children)[state.input],)
 
-    def _given_out(self, placed: Placed, made: list[BucketChange]) -> Scan:
-        held = self.held[placed.number, "emitted"]
-        runs = {change.bucket: change.new for change in made if change.state == held.id}
+    def _given_out(self, placed: Placed, held: Held) -> Scan:
         number = 1_000 + placed.number
-        kept = scan_frame(self.engine, self.root, replace(held, runs=runs))
+        kept = scan_frame(self.engine, self.root, held)
         # Equal results are kept once, with how often they are there.
         times = "explode(sequence(CAST(1 AS BIGINT), __w)) AS __i"
         self.relations[number] = self.engine.sql(f"SELECT *, {times} FROM given_", {"given_": kept}).drop("__i")

@@ -7,7 +7,6 @@ the whole log.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +19,7 @@ from headrace.maintenance.building import Filling, run_filling
 from headrace.maintenance.deltas import (
     SMALL,
     Delta,
+    LogRows,
     NoDelta,
     Position,
     appended,
@@ -59,11 +59,12 @@ class Tagging:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What some work took."""
+class Expected:
+    """Keyed objects that views will ask for, how far they may be read, and the columns that are read of each."""
 
-    jobs: int = 0
-    seconds: float = 0.0
+    items: Sequence[Object] = ()
+    reached: Mapping[int, int] = field(default_factory=dict)
+    shown: Mapping[int, Set[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -73,27 +74,47 @@ class Deltas:
     home: Home
     transaction: Transaction
     _tagged: dict[int, Tagging] = field(default_factory=dict)
-    _owed: Cost = field(default_factory=Cost)
-    _used: bool = False
+    _expected: Expected = field(default_factory=Expected)
 
-    def begin_view(self) -> None:
-        """From here on, what is read is read for the next view."""
-        self._used = False
+    def expect(self, items: Sequence[Object], reached: Mapping[int, int], shown: Mapping[int, Set[str]]) -> None:
+        """Keyed objects whose current rows are brought forward together, as soon as a view asks for one of them.
 
-    def cost_of_tagging(self) -> Cost:
-        """What the tagging took, told to the first view that read what came of it; nothing to all others.
-
-        It was one job for all of them, so it cannot be split, and told to each it would be counted many times.
+        `shown` tells by object which columns views read of it; of others, all are told.
         """
-        if not self._used:
-            return Cost()
-        owed, self._owed = self._owed, Cost()
-        return owed
+        self._expected = Expected(items, reached, shown)
+
+    def reset(self) -> None:
+        """The transaction is as it was before the last view: what was brought forward for that one is not."""
+        self._tagged.clear()
 
     def _made(self, item: Object) -> Tagging | None:
-        made = self._tagged.get(item.id)
-        self._used = self._used or made is not None
-        return made
+        if item.id not in self._tagged and any(item.id == other.id for other in self._expected.items):
+            self._tag(self._expected)
+        return self._tagged.get(item.id)
+
+    def count(self, item: Object, since: RefreshRecord) -> int:
+        """About how many signed rows tell what `item` has become since a view read it. Raises `NoDelta`."""
+        relations = self.home.relations(self.transaction)
+        parts = relations.source.parts(item)
+        read = Position(since.reaches.get(str(item.id)), since.read_snapshot)
+        if item.maintained:
+            old = {part.files: part.rows for part in self._before(relations, item, read)}
+            new = {part.files: part.rows for part in parts}
+            return sum(rows for files, rows in (old | new).items() if (files in old) != (files in new))
+        fresh = rows_since(parts, read, relations.reach(item, parts))
+        if item.log != "upsert" or not fresh.most:
+            return fresh.most
+        if not self._told_by_current_rows(item, parts, fresh):
+            return sum(part.rows for part in parts)  # all of the log will be compared
+        return 2 * fresh.most  # an update is two: what was there, and what is now
+
+    def _told_by_current_rows(self, item: Object, parts: Sequence[Part], fresh: LogRows) -> bool:
+        """Whether the current rows stand where these rows are new."""
+        made, state = self._tagged.get(item.id), self._state(item)
+        if made is not None:
+            return rows_since(parts, made.since, made.upto).files == fresh.files
+        since = None if state is None else Position(state.option("reach"), state.option("snapshot"))
+        return since is not None and rows_since(parts, since, fresh.upto).files == fresh.files
 
     def of(self, item: Object, last: RefreshRecord, upto: int | None, shown: Set[str], *, timed: bool) -> Delta:
         """What `item` has become since a view read it in `last`, in the columns `shown`. Raises `NoDelta`."""
@@ -252,22 +273,12 @@ class Deltas:
         times, born, weights = (rows.column(name) for name in ("__t", "__at", "__w"))
         return signed_table(item, rows, times, born, weights, oldest=new.oldest, timed=timed, shown=shown)
 
-    def tag(self, items: Sequence[Object], reached: dict[int, int], shown: Mapping[int, Set[str]]) -> None:
-        """Bring the current rows of keyed objects forward, all in one job.
-
-        `shown` tells by object which columns views read of it; of others, all are told.
-        """
-        began = time.perf_counter()
-        with self.home.engine.counting() as count:
-            self._tag(items, reached, shown)
-        taken = time.perf_counter() - began
-        self._owed = Cost(self._owed.jobs + count.jobs, self._owed.seconds + taken)
-
-    def _tag(self, items: Sequence[Object], reached: dict[int, int], shown: Mapping[int, Set[str]]) -> None:
+    def _tag(self, expected: Expected) -> None:
+        """Bring the current rows of keyed objects forward, all in one job."""
         relations = self.home.relations(self.transaction)
         given: list[Upserted] = []
         waiting = []
-        for item in items:
+        for item in expected.items:
             state = self._state(item)
             if state is None or item.id in self._tagged:
                 continue
@@ -279,11 +290,11 @@ class Deltas:
             small = read_here(self.home.logs, item, rows) if count <= self._most else None
             if small is not None and small.num_rows == 0:
                 self._tagged[item.id] = Tagging(since, upto, no_changes(item))
-                self._moved(state, reached.get(item.id))
+                self._moved(state, expected.reached.get(item.id))
                 continue
             came = read_there(self.home.logs, item, rows) if small is None else small
             held = states.held_one(self.transaction, state, current_rows(item).states[0])
-            columns = frozenset(shown.get(item.id, item.names))
+            columns = frozenset(expected.shown.get(item.id, item.names))
             given.append(Upserted(item, came, count, held, int(state.option("buckets")), columns))
             waiting.append((item, state, since, upto))
         if not given:
@@ -293,7 +304,7 @@ class Deltas:
         states.apply(self.transaction, done.states)
         for (item, state, since, upto), changes in zip(waiting, done.changes, strict=True):
             self._tagged[item.id] = Tagging(since, upto, changes)
-            self._moved(state, reached.get(item.id))
+            self._moved(state, expected.reached.get(item.id))
 
     def _moved(self, state: Object, reach: int | None) -> None:
         states.moved_to(self.transaction, state, {"reach": reach, "snapshot": self.transaction.version})

@@ -25,6 +25,7 @@ from headrace.maintenance.ticks import due_buckets, due_rows
 from headrace.planner.cost import Costs, estimate
 from headrace.planner.foreign_keys import Change
 from headrace.runtime import states
+from headrace.runtime.books import Book
 from headrace.runtime.deltas import Deltas
 from headrace.runtime.directing import joined, living, needs
 from headrace.runtime.foreign_keys import references
@@ -119,13 +120,33 @@ def _as_read(view: Object, last: RefreshRecord) -> RefreshRecord:
     return replace(last, reaches=reaches)
 
 
+def can_stand(view: Object, plan: Plan) -> bool:
+    """Whether a view can be computed as a whole while its states stay where they are.
+
+    Not where anything goes by the clock, or where the view keeps when its rows came and went.
+    """
+    plain = all(read.reading.plain and read.ref.window is None for read in plan.reads)
+    return view.log == "state" and view.option("every") is None and plain and not (plan.grows or plan.lifetimes)
+
+
+def changed_rows(deltas: Deltas, plan: Plan, since: RefreshRecord) -> dict[int, int]:
+    """About how many rows of each relation have changed, without reading any. Raises `NoDelta`."""
+    found = {}
+    for number, read in enumerate(plan.reads):
+        rows = deltas.count(read.item, since)
+        if rows:
+            found[number] = rows
+    return found
+
+
 def costs(
-    home: Home, transaction: Transaction, view: Object, plan: Plan, kept: dict[tuple[int, str], Held], clock: Clock,
-    changed: dict[int, int], total: int,
+    home: Home, plan: Plan, kept: dict[tuple[int, str], Held], clock: Clock, changed: dict[int, int], total: int,
+    book: Book,
 ) -> Costs:  # fmt: skip
     """What the refresh would take by changes, and as a whole."""
     ticking = due_buckets(plan.program, kept, clock)
-    planned = schedule(plan.program, plan.program.active(changed, ticking), home.engine.levels_a_job)
+    here = home.fits_here(sum(changed.values()))
+    planned = schedule(plan.program, plan.program.active(changed, ticking), 1_000 if here else home.engine.levels_a_job)
     return estimate(
         home.engine.kind,
         levels=sum(len(levels) for levels in planned.segments),
@@ -133,19 +154,10 @@ def costs(
         changed=sum(changed.values()) + due_rows(plan.program, kept, clock),
         total=total,
         operators=len(plan.program.operators),
-        measured=_measured(transaction, view),
+        measured=book.whole,
+        here=here,
+        pace=book.pace,
     )
-
-
-def _measured(transaction: Transaction, view: Object) -> float | None:
-    found = [item.option("seconds") for item in states.states_of(transaction, view)]
-    return next((float(seconds) for seconds in found if seconds is not None), None)
-
-
-def note_seconds(transaction: Transaction, view: Object, seconds: float) -> None:
-    """Remember what computing the view as a whole took."""
-    for item in states.states_of(transaction, view)[:1]:
-        states.moved_to(transaction, item, {"seconds": seconds})
 
 
 def refresh_by_changes(
@@ -156,8 +168,10 @@ def refresh_by_changes(
     held: dict[tuple[int, str], Held],
     changes: dict[int, Delta],
     clock: Clock,
+    *,
+    write: bool = True,
 ) -> Changed:
-    """Run the view's delta program, take over its states, and add the view's own changes to its log."""
+    """Run the view's delta program, take over its states, and add the view's own changes to its log if asked to."""
     rows = sum(delta.rows for delta in changes.values())
     ticks = due_buckets(plan.program, held, clock)
     if not changes and not ticks:
@@ -174,7 +188,7 @@ def refresh_by_changes(
     looked_at = states.apply(transaction, done.states)
     states.forget_dead(transaction, view, clock.now)
     table = done.changes.get(0)
-    written = 0 if table is None else _write(transaction, view, plan, table)
+    written = 0 if table is None or not write else _write(transaction, view, plan, table)
     return Changed(rows, written, looked_at)
 
 
@@ -219,23 +233,37 @@ def build_states(
     Gives the view's content, under its own names; None where the states do not tell it.
     """
     relations = home.relations(transaction)
-    time = point if view.option("every") is not None else None
     total = sum(part.rows for item in plan.inputs for part in relations.source.parts(item))
     buckets = int(view.option("buckets") or _fitting(total))
     deltas.keep_current(unique(plan.inputs), reached)
     held = states.create(transaction, view, plan.program, {"buckets": buckets})
+    made, content = _building(home, transaction, view, plan, point, held, total, buckets).run()
+    states.apply(transaction, made)
+    return None if plan.grows else content.toDF(*view.names)
+
+
+def content_of_states(home: Home, transaction: Transaction, view: Object, plan: Plan, point: int | None) -> Any:
+    """The view's content, under its own names, as its states tell it."""
+    held = states.held(transaction, view, plan.program)
+    assert held is not None
+    return _building(home, transaction, view, plan, point, held, 0, 1).content().toDF(*view.names)
+
+
+def _building(
+    home: Home, transaction: Transaction, view: Object, plan: Plan, point: int | None,
+    held: dict[tuple[int, str], Held], total: int, buckets: int,
+) -> Building:  # fmt: skip
+    relations = home.relations(transaction)
+    time = point if view.option("every") is not None else None
     frames = {}
     known = {item.id: item for item in transaction.objects("table", "stream", "view")}
     for number, asked in enumerate(plan.reads):
         read = replace(asked, item=known.get(asked.item.id, asked.item))
         direct = needs(plan.program, number)[1]
         frames[number] = living(relations, read, point) if direct else _read(relations, read, time, point)
-    build = Building(
+    return Building(
         home.engine, plan.program, held, frames, total, home.files.home, transaction.version, buckets, plan.lifetimes
     )
-    made, content = build.run()
-    states.apply(transaction, made)
-    return None if plan.grows else content.toDF(*view.names)
 
 
 def _read(relations: Relations, read: Read, time: int | None, point: int | None) -> Any:

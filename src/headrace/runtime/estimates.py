@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from headrace.engine import Engine
 from headrace.planner.cost import Costs, estimate
+from headrace.runtime.books import Book, book_of
+from headrace.runtime.home import Home
 from headrace.runtime.info import counted
 from headrace.runtime.plans import Plan
 from headrace.runtime.program_text import effort
-from headrace.runtime.states import states_of
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object
 
@@ -22,25 +23,28 @@ def rows_of(snapshot: Snapshot, items: Iterable[Object]) -> int:
     return sum(part.rows for item in unique.values() for part in snapshot.parts(item))
 
 
-def costs_at(engine: Engine, snapshot: Snapshot, plan: Plan, changed: int, view: Object | None) -> Costs:
+def costs_at(home: Home, snapshot: Snapshot, plan: Plan, changed: int, book: Book) -> Costs:
     """Both ways, when so many rows of all that it reads have changed."""
-    whole = effort(plan.program, range(len(plan.inputs)), engine.levels_a_job)
+    whole = effort(plan.program, range(len(plan.inputs)), home.engine.levels_a_job)
     return estimate(
-        engine.kind,
+        home.engine.kind,
         levels=whole.stages,
         jobs=whole.jobs,
         changed=changed,
         total=rows_of(snapshot, plan.inputs),
         operators=len(plan.program.operators),
-        measured=None if view is None else _measured(snapshot, view),
+        measured=book.whole,
+        here=home.fits_here(changed),
+        pace=book.pace,
     )
 
 
-def plan_lines(engine: Engine, snapshot: Snapshot, plan: Plan, view: Object | None) -> list[str]:
+def plan_lines(home: Home, snapshot: Snapshot, plan: Plan, view: Object | None) -> list[str]:
     """What both ways are estimated to take."""
     total = rows_of(snapshot, plan.inputs)
-    found = [costs_at(engine, snapshot, plan, max(1, round(total * share)), view) for share in _SHARES]
-    how = "Measured" if view is not None and _measured(snapshot, view) is not None else "Estimated"
+    book = Book() if view is None else book_of(snapshot, view)
+    found = [costs_at(home, snapshot, plan, max(1, round(total * share)), book) for share in _SHARES]
+    how = "Estimated" if book.whole is None else "Measured"
     pairs = zip(_SHARES, found, strict=True)
     by_changes = ", ".join(f"{_seconds(cost.changes)} when {share * 100:g} % of them changed" for share, cost in pairs)
     return [
@@ -54,11 +58,6 @@ def whole_line(engine: Engine, snapshot: Snapshot, inputs: Iterable[Object]) -> 
     total = rows_of(snapshot, inputs)
     cost = estimate(engine.kind, levels=0, jobs=1, changed=0, total=total, operators=1, measured=None)
     return f"Every refresh reads all it is made of: {counted(total, 'row')}, at least about {_seconds(cost.whole)}."
-
-
-def _measured(snapshot: Snapshot, view: Object) -> float | None:
-    found = [item.option("seconds") for item in states_of(snapshot, view)]
-    return next((float(seconds) for seconds in found if seconds is not None), None)
 
 
 def _seconds(value: float) -> str:

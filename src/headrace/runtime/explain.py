@@ -125,7 +125,7 @@ def _plan(home: Home, snapshot: Snapshot, item: Object) -> list[str]:
     if isinstance(plan, str):
         return [f"It has no plan by its changes: {plan}.", whole_line(home.engine, snapshot, snapshot.needs(item))]
     kept = bool(states_of(snapshot, item))
-    lines = plan_lines(home.engine, snapshot, plan, item)
+    lines = plan_lines(home, snapshot, plan, item)
     if not kept and plan.program.operators:
         lines.append(_not_kept(home, snapshot, plan))
     lines += [f"In its plan, {plan.rewriting}."] if plan.rewriting else []
@@ -237,7 +237,7 @@ def _would(home: Home, snapshot: Snapshot, view: Object, inputs: Sequence[Object
             f"{view.name} would be maintained by recompute as long as all it reads has fewer than {few:,} rows, "
             "and then by its changes where that is cheaper.",
         )
-    lines += plan_lines(home.engine, snapshot, plan, None)
+    lines += plan_lines(home, snapshot, plan, None)
     told = PlanWords(home, snapshot, plan, None)
     return [*lines, "", "How it would be maintained by its changes:", *told.tree(view.names), *_legend(told)]
 

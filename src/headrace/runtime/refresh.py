@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,20 @@ from headrace.maintenance.differentiate import changes_at
 from headrace.maintenance.logs import listed
 from headrace.maintenance.points import dies_by_now, points_between, reaches, refresh_time, times_between
 from headrace.maintenance.relations import Relations, point_at
+from headrace.maintenance.stages import Held
+from headrace.planner.cost import Costs
+from headrace.runtime.books import Book, Way, book_of, note
 from headrace.runtime.clock import forgotten_before
 from headrace.runtime.deltas import Deltas
 from headrace.runtime.differential import (
     build_states,
+    can_stand,
+    changed_rows,
     columns_read,
+    content_of_states,
     costs,
     gather,
     is_timed,
-    note_seconds,
     refresh_by_changes,
     unique,
 )
@@ -102,7 +107,7 @@ def refresh_due(
     done: list[RefreshRecord] = []
     stale: set[int] = set()
     deltas = Deltas(home, transaction)
-    _tag_inputs(home, transaction, deltas, in_order(snapshot, wanted), asked=only is not None)
+    _expect_inputs(home, transaction, deltas, in_order(snapshot, wanted), asked=only is not None)
     for view in in_order(snapshot, wanted):
         relations = home.relations(transaction)
         inputs = snapshot.needs(view)
@@ -118,6 +123,7 @@ def refresh_due(
             if failed is None:
                 raise _naming(view, error) from error
             transaction.reset(mark)
+            deltas.reset()
             if error.condition != "ENGINE_GONE":  # that is no fault of the view
                 transaction.note_failure(view, error.message)
             failed(view, error)
@@ -125,8 +131,10 @@ def refresh_due(
     return done
 
 
-def _tag_inputs(home: Home, transaction: Transaction, deltas: Deltas, views: Iterable[Object], *, asked: bool) -> None:
-    """Work out once what the keyed objects behind all these views have become."""
+def _expect_inputs(
+    home: Home, transaction: Transaction, deltas: Deltas, views: Iterable[Object], *, asked: bool
+) -> None:
+    """Say which keyed objects lie behind all these views: what they have become is worked out once."""
     snapshot = transaction.base
     found: dict[int, Object] = {}
     shown: dict[int, set[str]] = defaultdict(set)
@@ -141,7 +149,7 @@ def _tag_inputs(home: Home, transaction: Transaction, deltas: Deltas, views: Ite
         for item, columns in columns_read(plan).items():
             shown[item].update(columns)
     relations = home.relations(transaction)
-    deltas.tag(list(found.values()), reaches(relations, found.values()), shown)
+    deltas.expect(list(found.values()), reaches(relations, found.values()), shown)
 
 
 def _naming(view: Object, error: EngineError) -> EngineError:
@@ -201,10 +209,8 @@ def refresh_view(
 ) -> RefreshRecord:
     """Bring one view up to date in the transaction, by its changes or as a whole."""
     work = _Refresh(home, transaction, view, query, inputs, deltas or Deltas(home, transaction))
-    work.deltas.begin_view()
     with home.engine.counting() as count:
         done = work.run()
-    tagging = work.deltas.cost_of_tagging()
     record = RefreshRecord(
         object_id=view.id,
         read_snapshot=transaction.version,
@@ -214,10 +220,10 @@ def refresh_view(
             CHANGED_FROM: _BEGINNING if work.start is None else work.start,
         },
         started_at=work.started,
-        seconds=time.perf_counter() - work.began + tagging.seconds,
+        seconds=time.perf_counter() - work.began,
         rows_in=done.rows_in,
         rows_out=done.rows_out,
-        jobs=count.jobs + tagging.jobs,
+        jobs=count.jobs,
         strategy=done.strategy,
         reason=done.reason + strategy_note(work.last, done.strategy),
         snapshot_id=transaction.version,
@@ -269,35 +275,97 @@ class _Refresh:
             return self._whole(FIRST_TIME, plan)
         if kept is None:
             return self._whole("what it keeps to follow changes was not there", plan)
+        book = book_of(self.transaction, self.view)
+        place = book.place(self.last)
         try:
-            changes = gather(self.deltas, self.relations, self.view, plan, self.last, self.point)
-        except NoDelta as reason:
+            way, book, reason = self._way(plan, kept, book, self.last, place)
+            if way is Way.STAND:
+                return self._beside(book, reason)
+            if way is Way.BUILD:
+                return self._whole(reason, plan)
+            return self._followed(plan, kept, book, place, catching_up=way is Way.CATCH_UP)
+        except NoDelta as error:
             if self.mode.strict:
-                raise cannot_follow(self.view, str(reason)) from reason
-            return self._whole(str(reason), plan)
+                raise cannot_follow(self.view, str(error)) from error
+            return self._whole(str(error), plan)
+
+    def _way(
+        self, plan: Plan, kept: dict[tuple[int, str], Held], book: Book, last: RefreshRecord, place: RefreshRecord
+    ) -> tuple[Way, Book, str]:
+        """What to do, by what it would cost; and that in words, where the view is computed as a whole."""
+        if self.mode.always or not can_stand(self.view, plan):
+            return (Way.FOLLOW if book.stands is None else Way.CATCH_UP), book, ""
+        counts = [changed_rows(self.deltas, plan, since) for since in (last, place)]
+        now, all_ = (self._cost(plan, kept, book, rows, place) for rows in counts)
+        way, book = book.choose(now.changes, all_.changes, all_.whole)
+        if way is Way.CATCH_UP:
+            return way, book, ""
+        return way, book, self._compared(plan, sum(counts[1].values()), all_)
+
+    def _cost(
+        self, plan: Plan, kept: dict[tuple[int, str], Held], book: Book, rows: dict[int, int], place: RefreshRecord
+    ) -> Costs:
+        clock = clock_of(place, self.point, timed=is_timed(self.view))
+        return costs(self.home, plan, kept, clock, rows, self._total(plan), book)
+
+    def _compared(self, plan: Plan, rows: int, cost: Costs) -> str:
+        changed, total = counted(rows, "changed row"), counted(self._total(plan), "row")
+        took = f"as a whole it takes about {cost.whole:.2g} s, by the changes {cost.changes:.2g} s"
+        return f"{changed} of {total}: {took}"
+
+    def _followed(
+        self, plan: Plan, kept: dict[tuple[int, str], Held], book: Book, place: RefreshRecord, *, catching_up: bool
+    ) -> _Done:
+        """Bring the states forward by the changes, and the view with them if it stands where they do."""
+        began = time.perf_counter()
+        changes = gather(self.deltas, self.relations, self.view, plan, place, self.point)
         rows = {number: delta.rows for number, delta in changes.items()}
-        clock = clock_of(self.last, self.point, timed=is_timed(self.view))
-        cost = costs(self.home, self.transaction, self.view, plan, kept, clock, rows, self._total(plan))
-        if not (self.mode.always or cost.by_changes):
-            changed, total = counted(sum(rows.values()), "changed row"), counted(self._total(plan), "row")
-            took = f"as a whole it takes about {cost.whole:.2g} s, by the changes {cost.changes:.2g} s"
-            return self._whole(f"{changed} of {total}: {took}", plan)
-        done = refresh_by_changes(self.home, self.transaction, self.view, plan, kept, changes, clock)
+        cost = self._cost(plan, kept, book, rows, place)
+        if not (self.mode.always or cost.by_changes or catching_up or can_stand(self.view, plan)):
+            return self._whole(self._compared(plan, sum(rows.values()), cost), plan)
+        clock = clock_of(place, self.point, timed=is_timed(self.view))
+        done = refresh_by_changes(
+            self.home, self.transaction, self.view, plan, kept, changes, clock, write=not catching_up
+        )
         told = f"{counted(done.rows_in, 'changed row')}, {counted(done.looked_at, 'row')} of state looked at"
-        return _Done(DIFFERENTIAL, told, done.rows_in, done.rows_out)
+        if sum(rows.values()):
+            book = book.with_followed(time.perf_counter() - began, cost.changes / book.pace)
+        if not catching_up:
+            note(self.transaction, self.view, book)
+            return _Done(DIFFERENTIAL, told, done.rows_in, done.rows_out)
+        note(self.transaction, self.view, replace(book, stands=None, owed=0.0))
+        content = content_of_states(self.home, self.transaction, self.view, plan, self.point)
+        written = _replace_state(
+            self.home, self.transaction, self.relations, self.view, self.query, self.point, content
+        )
+        told = f"what it keeps to follow changes was brought up to date: {told}"
+        return _Done(RECOMPUTE, told, done.rows_in, written)
+
+    def _beside(self, book: Book, reason: str) -> _Done:
+        """Compute the view as a whole, and leave its states where they are."""
+        assert self.last is not None
+        began = time.perf_counter()
+        rows = _replace_state(self.home, self.transaction, self.relations, self.view, self.query, self.point, None)
+        book = book.standing(self.last).with_whole(time.perf_counter() - began)
+        note(self.transaction, self.view, book)
+        return _Done(RECOMPUTE, reason, _rows_since(self.transaction, self.inputs, self.last.read_snapshot), rows)
 
     def _total(self, plan: Plan) -> int:
         return sum(part.rows for item in unique(plan.inputs) for part in self.relations.source.parts(item))
 
     def _whole(self, reason: str, plan: Plan | None) -> _Done:
         """Compute the view as a whole, and keep what is needed to follow changes from now on if that is worth it."""
+        book = book_of(self.transaction, self.view)
         began = time.perf_counter()
         content = None
         if plan is not None and self._worth_keeping(plan):
             content, failed = self._with_states(plan)
+            book = replace(book, built=time.perf_counter() - began, stands=None, owed=0.0)
             reason += "" if failed is None else f"; what it keeps to follow changes could not be made: {failed}"
         else:
             drop(self.transaction, self.view)
+        # What is measured is the query alone, as it would be without states.
+        began = time.perf_counter()
         if self.view.log == "state":
             rows = _replace_state(
                 self.home, self.transaction, self.relations, self.view, self.query, self.point, content
@@ -308,8 +376,7 @@ class _Refresh:
             )
             if content is not None:
                 rows += _correct_log(self.home, self.transaction, self.view, content, self.point)
-        if content is not None:
-            note_seconds(self.transaction, self.view, time.perf_counter() - began)
+        note(self.transaction, self.view, book.with_whole(time.perf_counter() - began))
         since = -1 if self.last is None else self.last.read_snapshot
         return _Done(RECOMPUTE, reason, _rows_since(self.transaction, self.inputs, since), rows)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from headrace.errors import DefinitionError, EngineError
 from headrace.language import format_time
+from headrace.runtime.books import book_of
 from headrace.runtime.home import Home
 from headrace.runtime.ingest import CONNECTORS, Listeners, poll
 from headrace.runtime.landing import streams_over
@@ -116,7 +117,10 @@ def tidy(home: Home) -> None:
 def _read_in(snapshot: Snapshot, item: Object) -> list[int]:
     """The snapshots in which the views over an object, directly or not, read it last."""
     readers = in_order(snapshot, _readers(snapshot, item))
-    return [last.read_snapshot for view in readers if (last := snapshot.last_refresh(view)) is not None]
+    found = [(view, last) for view in readers if (last := snapshot.last_refresh(view)) is not None]
+    # States may stand still while their view goes on.
+    places = [book_of(snapshot, view).place(last) for view, last in found]
+    return [record.read_snapshot for record in (*(last for _view, last in found), *places)]
 
 
 def _readers(snapshot: Snapshot, item: Object) -> list[Object]:
