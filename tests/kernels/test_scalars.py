@@ -171,7 +171,6 @@ def test_values(text: str, result: str, expected: object) -> None:
         ("n + 0.001", "DECIMAL(8,2)"),
         ("CAST(s AS INT)", "INT"),
         ("CAST(i AS STRING)", "STRING"),
-        ("CAST(s AS VARCHAR(3))", "STRING"),
         ("s LIKE u", "BOOLEAN"),
         ("s LIKE 'a\\\\%'", "BOOLEAN"),
         ("s LIKE 'a$%' ESCAPE '$'", "BOOLEAN"),
@@ -224,7 +223,7 @@ def test_other_spellings_of_columns() -> None:
     assert run is not None
     chunks = pa.chunked_array([["a"], [], ["b", "c", None]], pa.string())
     for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())):
-        assert run(pa.table({"s": chunks.cast(kind)})).to_pylist() == [True, None, False, False]
+        assert run(pa.table({"s": chunks.cast(kind)})).to_pylist() == [True, None, False, None]
     assert run(pa.table({"s": pa.chunked_array([], pa.string())})).to_pylist() == []
 
 
