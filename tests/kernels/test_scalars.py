@@ -167,6 +167,7 @@ def test_values(text: str, result: str, expected: object) -> None:
         ("w * m", "DECIMAL(38,6)"),  # Spark cuts digits after the point
         ("w > CAST(n AS DECIMAL(38, 2))", "BOOLEAN"),
         ("w * w", "DECIMAL(38,6)"),
+        ("-w", "DECIMAL(38,6)"),  # and rounds to 34 digits
         ("CAST(m AS DECIMAL(10, 2))", "DECIMAL(10,2)"),  # rounds
         ("n + 0.001", "DECIMAL(8,2)"),
         ("CAST(s AS INT)", "INT"),
@@ -207,6 +208,10 @@ def test_what_is_for_the_engine(text: str, result: str) -> None:
         ("w + w", "DECIMAL(38,6)"),
         ("w * 10", "DECIMAL(38,6)"),
         ("CAST(l AS DECIMAL(10, 0))", "DECIMAL(10,0)"),
+        ("CAST(w AS DECIMAL(38, 12))", "DECIMAL(38,12)"),
+        # Arrow's own cast makes other numbers of these.
+        ("w * 1", "DECIMAL(38,20)"),
+        ("l * 1000000.0 * 1000000.0", "DECIMAL(38,20)"),
         ("d + 2000000000", "DATE"),
         ("d + 2147483647", "DATE"),
     ],
@@ -305,7 +310,8 @@ class Texts:
                 f"CASE {one} WHEN {two} THEN {three} ELSE {self.leaf(family)} END",
                 f"IF({test}, {one}, {self.choose.choice([two, 'NULL'])})",
                 f"COALESCE({one}, {two})",
-                f"NULLIF({one}, {two})",
+                # Sail gives this the wider type, in which a value may not fit.
+                f"NULLIF({self.leaf(family)}, {self.leaf(family)})",
             ]
         )
 
@@ -313,9 +319,16 @@ class Texts:
         if self.choose.random() < 0.3:
             day = self.of("date", depth)
             return self.choose.choice([f"year({day})", f"month({day})", f"EXTRACT(DAY FROM {day})"])
-        return self.calculated(self.of("int", depth), self.of("int", depth))
+        one = self.of("int", depth)
+        forms = [f"-({one})", *(f"CAST({one} AS {kind})" for kind in ("TINYINT", "SMALLINT", "INT", "BIGINT"))]
+        return self.choose.choice([*forms, *[self.calculated(one, self.of("int", depth))] * 4])
 
     def _dec(self, depth: int) -> str:
+        if self.choose.random() < 0.2:
+            some = self.of(self.choose.choice(["int", "dec"]), depth)
+            return self.choose.choice(
+                [f"CAST({some} AS DECIMAL(20, 6))", f"CAST({some} AS DECIMAL(38, 8))", f"-({some})"]
+            )
         kinds = self.choose.choice([("dec", "dec"), ("int", "dec"), ("dec", "int")])
         return self.calculated(*(self.of(kind, depth) for kind in kinds))
 
@@ -327,7 +340,9 @@ class Texts:
 
     def _date(self, depth: int) -> str:
         sign, days = self.choose.choice("+-"), self.choose.randint(0, 400)
-        return f"({self.of('date', depth)} {sign} INTERVAL '{days}' DAY)"
+        day, number = self.of("date", depth), self.choose.choice(["j", "3", "t"])
+        forms = [f"({day} {sign} INTERVAL '{days}' DAY)", f"({day} {sign} {number})", f"date_add({day}, {number})"]
+        return self.choose.choice([*forms, f"date_sub({day}, 3)"])
 
     def _bool(self, depth: int) -> str:
         family = self.choose.choice(list(RESULTS))
@@ -342,6 +357,9 @@ class Texts:
             f"NOT ({self.of('bool', depth)})",
             f"{self.of('str', depth)} LIKE '{self.choose.choice(PATTERNS)}'",
             f"{self.of('int', 1)} < {self.of('dec', 1)}",
+            f"{one} IS DISTINCT FROM {two}",
+            f"({self.of('bool', depth)}) IS {self.choose.choice(['TRUE', 'NOT FALSE'])}",
+            "a >= CAST('2024-02-29T12:00:00Z' AS TIMESTAMP)",
         ]
         return f"({self.choose.choice(forms)})"
 

@@ -103,7 +103,8 @@ class _Reader:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return _number(node.this.name, negative=True)
         operand = self.read(node.this)
-        if operand.type not in _INTEGERS and not _is_decimal(operand.type):
+        # Of decimals with more digits, Spark's minus rounds the last away.
+        if operand.type not in _INTEGERS and not (_is_decimal(operand.type) and operand.type.precision <= 34):
             raise _Refused
         return Term("negate", operand.type, (operand,))
 

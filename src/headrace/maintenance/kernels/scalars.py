@@ -23,6 +23,9 @@ from headrace.storage.bags import WEIGHT
 #: Gives an array, or a scalar where no row matters.
 _Run = Callable[[pa.Table], Any]
 
+#: How many digits Arrow wants for an integer.
+_ROOM = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
+
 _EPOCH = datetime.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (datetime.date.min, datetime.date.max))
 
@@ -121,15 +124,28 @@ def _column(table: pa.Table, name: str, kind: pa.DataType) -> Any:
     column = table.column(name)
     column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     # Engines and files also spell types otherwise: large strings, dictionaries.
-    return column if column.type == kind else column.cast(kind)
+    return _as(column, kind)
 
 
 def _cast(term: Term, operand: Any) -> Any:
-    if not pa.types.is_integer(operand.type) or pa.types.is_integer(term.type):
-        return operand.cast(term.type)
-    # Arrow wants room for every integer, not only for those that are there.
-    scale = term.type.scale
-    return operand.cast(pa.decimal256(19 + scale, scale)).cast(term.type)
+    return _as(operand, term.type)
+
+
+def _as(operand: Any, kind: pa.DataType) -> Any:
+    """The same values in another type, or an error of Arrow's where one does not fit."""
+    if operand.type == kind:
+        return operand
+    if not pa.types.is_decimal(kind) or not (pa.types.is_decimal(operand.type) or operand.type in _ROOM):
+        return operand.cast(kind)
+    # Arrow wants room for every integer there could be, and multiplies decimals without a look at what overflows.
+    digits = _whole_digits(operand.type)
+    if digits > kind.precision - kind.scale:
+        operand = operand.cast(pa.decimal256(digits + kind.scale, kind.scale))
+    return operand.cast(kind)
+
+
+def _whole_digits(kind: pa.DataType) -> int:
+    return kind.precision - kind.scale if pa.types.is_decimal(kind) else _ROOM[kind]
 
 
 def _arithmetic(term: Term, left: Any, right: Any) -> Any:
