@@ -1,29 +1,31 @@
 """Running a delta program in this process: for changes that fit, over states that lie on this machine.
 
 The kernels are those of tasks, and so are the files they write; what is spared is the engine's way of getting rows to
-them. Only what the steps of edges compute is asked of the engine, in one job for all edges that leave a level. Where
-they only pass columns on, a level costs no job at all.
+them. What the steps of edges compute is computed here where that is surely the same (`kernels.scalars`), and else asked
+of the engine, in one job for all edges that leave a level.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.algebra.deaths import DEATH, only_refs
-from headrace.algebra.nodes import Column, Project
+from headrace.algebra.deaths import DEATH
+from headrace.algebra.nodes import Column
 from headrace.engine import Engine
 from headrace.errors import EngineError, HeadraceError
 from headrace.language.types import arrow_type
 from headrace.maintenance.after import finish
 from headrace.maintenance.execution import Outcome, scan_frame
+from headrace.maintenance.kernels.scalars import NotHere, through
 from headrace.maintenance.operators.base import Clock
 from headrace.maintenance.program import ROOT, TICK, Edge, Placed, Program, schedule
 from headrace.maintenance.stages import BucketChange, Held, KeptBucket, wide_schema
@@ -102,7 +104,8 @@ class Here:
                     continue
                 passed = _passed(edges[number], rows)
                 if passed is not None:
-                    self._arrived[number] = passed
+                    if passed.num_rows:
+                        self._arrived[number] = passed
                     continue
                 rows = self.engine.frame(rows)
             asked[number] = rows
@@ -177,24 +180,23 @@ class Here:
         return finish(self.engine, placed.after, self.engine.frame(rows), scans)
 
 
+#: What takes rows through the steps of an edge; None where that is the engine's. Programs are kept, so this is too.
+_ways: WeakKeyDictionary[Edge, Callable[[pa.Table], pa.Table] | None] = WeakKeyDictionary()
+
+
 def _passed(edge: Edge, rows: pa.Table) -> pa.Table | None:
-    """Rows after an edge's steps, where these only pass columns on; None where the engine has to compute something."""
+    """Rows after an edge's steps, where these can be taken here; None where the engine has to compute something."""
     if not _can_route(edge):
         return None
-    types = {column.name: column.type for column in edge.start}
-    names = {name: name for name in types}
-    for step in edge.steps:
-        if not (isinstance(step, Project) and only_refs(step)):
-            return None
-        sources = [item.name for item in step.items]
-        if any(types.get(source) != column.type for source, column in zip(sources, step.columns, strict=True)):
-            return None
-        names = {column.name: names[source] for source, column in zip(sources, step.columns, strict=True)}
-        types = {column.name: column.type for column in step.columns}
-    kept = ["__t", "__w"]
-    shown = [column.name for column in edge.columns]
-    columns = [rows.column(names.get(name, name)) for name in shown] + [rows.column(name) for name in kept]
-    return pa.table(columns, names=[*shown, *kept])
+    if edge not in _ways:
+        _ways[edge] = through(edge.steps, edge.start)
+    way = _ways[edge]
+    if way is None:
+        return None
+    try:
+        return way(rows).select([*(column.name for column in edge.columns), "__t", "__w"])
+    except NotHere:
+        return None
 
 
 def _can_route(edge: Edge) -> bool:

@@ -146,12 +146,13 @@ class Logs:
         known = item.option("unique_upto")
         if known is None:
             return self.engine.sql(_latest_of_each_key(item, shown), {"log_rows": log})
-        once = self.rows(item, [part for part in parts if part.arrived_in <= known], upto, since)
+        first = [part for part in parts if part.arrived_in <= known]
         later = [part for part in parts if part.arrived_in > known]
+        once = self.rows(item, first, upto, since)
         if not later:
             return self.engine.sql(f"SELECT {shown} FROM log_rows WHERE __op = '+'", {"log_rows": once})
         frames = {"once_": once, "later_": self.rows(item, later, upto, since)}
-        return self.engine.sql(_unless_replaced(item, shown), frames)
+        return self.engine.sql(_unless_replaced(item, shown, in_order=_follow(first, later)), frames)
 
     def _small_relation(
         self,
@@ -212,14 +213,26 @@ def _latest_of_each_key(item: Object, shown: str) -> str:
     )
 
 
-def _unless_replaced(item: Object, shown: str) -> str:
-    """Rows of `once_`, each key once, but for those that `later_` has too: of these the newest of both."""
+def _follow(first: Sequence[Part], later: Sequence[Part]) -> bool:
+    """Whether no row of later parts is older than one of the first: of one time, what arrives later is newer."""
+    ends = [part.newest for part in first]
+    begins = [part.oldest for part in later]
+    if None in ends or None in begins:
+        return False
+    return not ends or max(end for end in ends if end is not None) <= min(time for time in begins if time is not None)
+
+
+def _unless_replaced(item: Object, shown: str, *, in_order: bool) -> str:
+    """Rows of `once_`, each key once, but for those that `later_` has too: of these the newest of both.
+
+    `in_order`: that is always one of `later_`.
+    """
     keys = listed(item.key or ())
     same = " AND ".join(f"once_rows.{quoted(name)} <=> later_keys.{quoted(name)}" for name in item.key or ())
     later = f"(SELECT DISTINCT {keys} FROM later_) AS later_keys"
     columns = listed([field.name for field in log_fields(item)])
     replaced = f"SELECT {columns} FROM once_ AS once_rows LEFT SEMI JOIN {later} ON {same}"
-    again = f"SELECT {columns} FROM later_ UNION ALL {replaced}"
+    again = f"SELECT {columns} FROM later_" + ("" if in_order else f" UNION ALL {replaced}")
     newest = _latest_of_each_key(item, shown).replace("FROM log_rows", f"FROM ({again})")
     return (
         f"SELECT {shown} FROM once_ AS once_rows LEFT ANTI JOIN {later} ON {same} WHERE __op = '+' UNION ALL {newest}"
