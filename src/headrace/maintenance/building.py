@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ from headrace.algebra.nodes import Column, Node, Scan, SetOperation
 from headrace.algebra.text import to_sql
 from headrace.algebra.trees import with_children
 from headrace.engine import Engine, apart
+from headrace.language.types import arrow_type
 from headrace.maintenance.execution import scan_frame
+from headrace.maintenance.filling import can_fill, fill, parquet_pieces
 from headrace.maintenance.operators.base import State, hash_sql, quote
 from headrace.maintenance.operators.direct_distinct import DirectDistinct
 from headrace.maintenance.operators.direct_join import DirectJoin
@@ -68,6 +72,8 @@ class Building:
 
     Results that operators have given out are kept as they are (see `operators.emitted`), so whatever is above them must
     be made from these and not from a second evaluation. They are filled first, from the innermost on.
+
+    `stage` is a folder for files on their way, on this machine: large states are then filled here and not in tasks.
     """
 
     engine: Engine
@@ -79,6 +85,7 @@ class Building:
     version: int
     buckets: int
     lifetimes: Mapping[Node, Lifetime] = field(default_factory=dict)
+    stage: str | None = None
 
     def run(self) -> tuple[list[BucketChange], Any]:
         """What became of the states, and the program's result as a frame."""
@@ -129,6 +136,30 @@ class Building:
         return self.engine.sql(to_sql(tree, names), {name: self.relations[number] for number, name in names.items()})
 
     def _fill(self, wanted: Sequence[tuple[Placed, State]], done: Mapping[int, Scan]) -> list[BucketChange]:
+        if self.stage is None or self.rows <= SMALL:
+            return self._fill_in_tasks(wanted, done)
+        here = [(placed, state) for placed, state in wanted if can_fill(state)]
+        others = [item for item in wanted if item not in here]
+        made = self._fill_in_tasks(others, done) if others else []
+        for placed, state in here:
+            made += self._fill_here(placed, state, done)
+        return made
+
+    def _fill_here(self, placed: Placed, state: State, done: Mapping[int, Scan]) -> list[BucketChange]:
+        """Let the engine write a state's content as it comes, and read that back."""
+        content = self.engine.sql(state.content, {"input_": self._input(placed, state, done)})
+        columns = (*state.columns, *state.measures)
+        shown = ", ".join(f"CAST({quote(column.name)} AS {column.type}) AS c{n}" for n, column in enumerate(columns))
+        folder = f"{self.stage}/{uuid.uuid4().hex}"
+        self.engine.write(self.engine.sql(f"SELECT {shown} FROM content_", {"content_": content}), folder)
+        schema = pa.schema([(f"c{n}", arrow_type(column.type)) for n, column in enumerate(columns)])
+        paths = sorted(str(path) for path in Path(folder).rglob("*.parquet"))
+        names = [column.name for column in columns]
+        pieces = (piece.rename_columns(names) for piece in parquet_pieces(paths, schema))
+        held = self.held[placed.number, state.name]
+        return fill(held, self.root, self.version, self.buckets, pieces, str(self.stage))
+
+    def _fill_in_tasks(self, wanted: Sequence[tuple[Placed, State]], done: Mapping[int, Scan]) -> list[BucketChange]:
         kept = list(self.held.values())
         wide = union_of((*state.columns, *state.measures) for _placed, state in wanted)
         wide = tuple(column for column in wide if column.name not in {mark.name for mark in MARKS})

@@ -112,11 +112,12 @@ def read_here(logs: Logs, item: Object, rows: LogRows) -> pa.Table:
         paths = [path for part in parts for path in part.files]
         if paths:
             table = pa.concat_tables([t.select(schema.names).cast(schema) for t in logs.recent.read(paths)])
-            tables.append(_within(table, since, rows.upto))
+            tables.append(within(table, since, rows.upto))
     return pa.concat_tables(tables).combine_chunks() if tables else schema.empty_table()
 
 
-def _within(table: pa.Table, since: int | None, upto: int | None) -> pa.Table:
+def within(table: pa.Table, since: int | None, upto: int | None) -> pa.Table:
+    """Rows of a log that are after a time and not after another."""
     if since is not None:
         table = table.filter(pc.greater(table.column("__t"), since))
     return table if upto is None else table.filter(pc.less_equal(table.column("__t"), upto))

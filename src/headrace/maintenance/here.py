@@ -8,8 +8,11 @@ of the engine, in one job for all edges that leave a level.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,13 +29,16 @@ from headrace.language.types import arrow_type
 from headrace.maintenance.after import finish
 from headrace.maintenance.execution import Outcome, scan_frame
 from headrace.maintenance.kernels.scalars import NotHere, through
-from headrace.maintenance.operators.base import Clock
+from headrace.maintenance.operators.base import Clock, Operator
 from headrace.maintenance.program import ROOT, TICK, Edge, Placed, Program, schedule
 from headrace.maintenance.stages import BucketChange, Held, KeptBucket, wide_schema
 from headrace.maintenance.ticks import tick_table, told
 from headrace.maintenance.wide import MARKS, enter, renamed, routed, union_of
 from headrace.storage.hashing import can_hash, hashes
 from headrace.storage.runs import written_together
+
+#: Changes of more rows are worth a thread for each bucket.
+_MANY = 20_000
 
 
 @dataclass
@@ -70,10 +76,7 @@ class Here:
             self._arrive(coming)
             for segment in schedule(self.program, active).segments:
                 for level in segment:
-                    leaving: dict[int, Any] = {}
-                    for number in level:
-                        leaving.update(self._operate(self.program.operators[number], active))
-                    self._arrive(leaving)
+                    self._arrive(self._operate(level, active))
         return Outcome({edge.slot: self._result(edge) for edge in self.program.into(ROOT)}, tuple(self._notes))
 
     def _result(self, edge: Edge) -> pa.Table:
@@ -131,36 +134,54 @@ class Here:
 
     # --- In operators --------------------------------------------------------------------------------------------
 
-    def _operate(self, placed: Placed, active: set[int]) -> dict[int, Any]:
-        """What an operator gives for the changes that came to it, by the edge it leaves by."""
+    def _operate(self, level: Sequence[int], active: set[int]) -> dict[int, Any]:
+        """What the operators of a level give for the changes that came to them, by the edge it leaves by."""
+        work = [task for number in level for task in self._tasks(self.program.operators[number])]
+        if sum(table.num_rows for task in work for table in task.changes) > _MANY:
+            # Kernels spend their time in Arrow and NumPy, which let others run meanwhile.
+            with ThreadPoolExecutor(os.cpu_count() or 2) as threads:
+                done = list(threads.map(_run, work, [copy_context() for _task in work]))
+        else:
+            done = [task.run() for task in work]
+        leaving: dict[int, Any] = {}
+        for number in level:
+            placed = self.program.operators[number]
+            found = [given for task, given in zip(work, done, strict=True) if task.number == number]
+            if found:
+                leaving.update(self._leaving(placed, found, active))
+        self._notes += [note for task in work for kept in task.states.values() if (note := kept.change()) is not None]
+        return leaving
+
+    def _tasks(self, placed: Placed) -> list[_Task]:
+        """One for each bucket that changes came to."""
         came = [edge for edge in self.program.into(placed.number) if edge.number in self._arrived]
-        tables = [self._routed(edge, self._arrived.pop(edge.number)) for edge in came]
-        if not tables:
-            return {}
+        slots: dict[int, list[tuple[pa.Table, np.ndarray]]] = defaultdict(list)
+        for edge in came:
+            slots[edge.slot].append(self._routed(edge, self._arrived.pop(edge.number)))
+        places = [some for tables in slots.values() for _table, some in tables]
         operator = told(placed.operator, self.clock)
-        slots = defaultdict(list)
-        for edge, (table, places) in zip(came, tables, strict=True):
-            slots[edge.slot].append((table, places))
-        found = []
-        for bucket in np.unique(np.concatenate([places for _table, places in tables])):
+        tasks = []
+        for bucket in np.unique(np.concatenate(places)) if places else ():
             changes = []
             for slot, read in enumerate(operator.inputs):
                 schema = wide_schema((*read.columns, *MARKS[1:3], Column("__h", "BIGINT")))
-                mine = [_only(table, places == bucket).select(schema.names) for table, places in slots[slot]]
+                mine = [_only(table, some == bucket).select(schema.names) for table, some in slots[slot]]
                 here = [table.cast(schema) for table in mine] or [schema.empty_table()]
                 changes.append(pa.concat_tables(here).combine_chunks())
-            kept = {
+            states = {
                 state.name: KeptBucket(self.root, self.version, self.held[placed.number, state.name], int(bucket))
                 for state in operator.states
             }
-            found.append(operator.delta(changes, kept))
-            self._notes += [note for one in kept.values() if (note := one.change()) is not None]
-        schema = wide_schema((*operator.columns, *MARKS[1:3]))
+            tasks.append(_Task(placed.number, operator, changes, states))
+        return tasks
+
+    def _leaving(self, placed: Placed, found: Sequence[pa.Table], active: set[int]) -> dict[int, Any]:
+        schema = wide_schema((*placed.operator.columns, *MARKS[1:3]))
         given = pa.concat_tables([table.select(schema.names).cast(schema) for table in found]).combine_chunks()
-        leaving = [edge.number for edge in self.program.out_of(placed.number) if edge.number in active]
+        edges = [edge.number for edge in self.program.out_of(placed.number) if edge.number in active]
         if placed.after is None or not given.num_rows:
-            return dict.fromkeys(leaving, given)
-        return dict.fromkeys(leaving, self._finished(placed, given))
+            return dict.fromkeys(edges, given)
+        return dict.fromkeys(edges, self._finished(placed, given))
 
     def _routed(self, edge: Edge, rows: pa.Table) -> tuple[pa.Table, np.ndarray]:
         """The rows with the hash of their key, and the bucket of each."""
@@ -178,6 +199,23 @@ class Here:
             return scan_frame(self.engine, self.root, self.held[placed.number, name])
 
         return finish(self.engine, placed.after, self.engine.frame(rows), scans)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """An operator and one bucket's changes."""
+
+    number: int
+    operator: Operator
+    changes: Sequence[pa.Table]
+    states: Mapping[str, KeptBucket]
+
+    def run(self) -> pa.Table:
+        return self.operator.delta(self.changes, self.states)
+
+
+def _run(task: _Task, context: Context) -> pa.Table:
+    return context.run(task.run)
 
 
 #: What takes rows through the steps of an edge; None where that is the engine's. Programs are kept, so this is too.

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from headrace.errors import StorageError
 from headrace.language import Window
+from headrace.language.types import arrow_type
 from headrace.maintenance.building import Filling, run_filling
 from headrace.maintenance.deltas import (
     SMALL,
@@ -28,10 +29,12 @@ from headrace.maintenance.deltas import (
     read_there,
     rows_since,
     signed_table,
+    within,
 )
+from headrace.maintenance.filling import can_fill, fill, parquet_pieces
 from headrace.maintenance.forgetting import Forgetting
 from headrace.maintenance.lifetimes import born, windowed
-from headrace.maintenance.logs import listed
+from headrace.maintenance.logs import listed, log_fields
 from headrace.maintenance.operators.base import hash_sql
 from headrace.maintenance.readings import BORN, Reading, appended_spans, born_rows, events, keyed_spans, still_turning
 from headrace.maintenance.relations import Relations, least
@@ -329,12 +332,27 @@ class Deltas:
             buckets *= 2
         position = {"reach": upto, "snapshot": self.transaction.version, "buckets": buckets}
         made = states.create(self.transaction, item, current_program(item), position)[0, "current"]
-        changes = self._filled(item, made, relations, upto, rows, buckets)
+        here = self.home.files.local and can_fill(made.state)
+        way = self._filled_here if here else self._filled
+        changes = way(item, made, relations, upto, rows, buckets)
         states.apply(self.transaction, changes)
         if sum(run.rows for change in changes for run in change.new) == rows:
             # No key has come twice so far: whoever reads the whole relation need not look for that again.
             known = {**item.options, "unique_upto": self.transaction.version}
             self.transaction.alter(replace(item, options=known))
+
+    def _filled_here(
+        self, item: Object, made: Held, relations: Relations, upto: int | None, _rows: int, buckets: int
+    ) -> list[BucketChange]:
+        files = self.home.files
+        schema = pa.schema([(field.name, arrow_type(field.type)) for field in log_fields(item)])
+        parts = relations.source.parts(item)
+        paths = [files.spark_path(path) for part in parts for path in part.files]
+        read = (within(piece, None, upto) for piece in parquet_pieces(paths, schema))
+        pieces = (upserts(self.home.engine, item, piece) for piece in read)
+        with files.stage() as folder:
+            version = self.transaction.version
+            return fill(made, files.home, version, buckets, pieces, folder, newest=("__at", "__seq"))
 
     def _filled(
         self, item: Object, made: Held, relations: Relations, upto: int | None, rows: int, buckets: int

@@ -237,7 +237,9 @@ def build_states(
     buckets = int(view.option("buckets") or _fitting(total))
     deltas.keep_current(unique(plan.inputs), reached)
     held = states.create(transaction, view, plan.program, {"buckets": buckets})
-    made, content = _building(home, transaction, view, plan, point, held, total, buckets).run()
+    building = _building(home, transaction, view, plan, point, held, total, buckets)
+    with home.files.stage() as folder:
+        made, content = replace(building, stage=folder if home.files.local else None).run()
     states.apply(transaction, made)
     return None if plan.grows else content.toDF(*view.names)
 
