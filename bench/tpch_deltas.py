@@ -41,13 +41,13 @@ class Delta:
 
 
 def by_share(data: DataSet, shares: Sequence[float], *, old: bool = True) -> list[Delta]:
-    """Deltas whose new orders and customers are these shares of all: at most what was held back.
+    """Deltas that change these shares of all orders, with their lines, and customers.
 
-    With `old`, as many orders and customers that are there are changed too: half of them go, with their lines, and half
-    get other values.
+    All of them are new ones, or with `old` a half: of the others, which are there, half go and half get other values.
     """
-    rows = _Rows(data, max(shares), old)
-    return [rows.delta(f"{100 * share:g} %", share) for share in shares]
+    new = 2 if old else 1
+    rows = _Rows(data, max(shares) / new, old)
+    return [rows.delta(f"{100 * share:g} %", share / new) for share in shares]
 
 
 def by_rows(data: DataSet, count: int, *, old: bool = True) -> Delta:

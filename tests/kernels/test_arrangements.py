@@ -278,3 +278,37 @@ def test_a_name_that_is_used_again(tmp_path: Path) -> None:
         done = Bucket(str(tmp_path), (), SCHEMA).append(batch([(key, "a", 1, 1)]), lambda: "same.arrow")
         assert done.new is not None
         assert Bucket(str(tmp_path), [done.new], SCHEMA).scan().column("k").to_pylist() == [key]
+
+
+# One row a key: the newest run decides
+
+
+UPSERTS = st.lists(
+    st.dictionaries(st.one_of(st.none(), st.integers(0, 6)), st.tuples(st.text("ab", max_size=2), st.integers(0, 3))),
+    max_size=8,
+)
+
+
+@pytest.mark.parametrize("hashed", [lambda _key: 5, lambda key: -1 if key is None else key % 2, lambda key: key or 99])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=UPSERTS, asked=st.lists(st.one_of(st.none(), st.integers(0, 8)), max_size=4))
+def test_of_a_unique_bucket_the_newest_row_of_a_key_is_there(
+    tmp_path_factory: pytest.TempPathFactory, hashed: Any, steps: list[dict[Any, Any]], asked: list[Any]
+) -> None:
+    schema = pa.schema([("k", pa.int64()), ("s", pa.string()), ("n", pa.int64()), ("__h", pa.int64())])
+    kept = Kept(tmp_path_factory.mktemp("runs"), schema, (), unique=("k",))
+    expected: dict[Any, Any] = {}
+    for step in steps:
+        lines = [(key, text, number, hashed(key)) for key, (text, number) in step.items()]
+        columns = list(zip(*lines, strict=True)) if lines else [()] * 4
+        kept.append(pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema))
+        expected |= step
+        found = kept.bucket.scan()
+        assert {row["k"]: (row["s"], row["n"]) for row in found.to_pylist()} == expected
+        assert found.num_rows == len(expected)
+        hashes = np.array([hashed(key) for key in asked], dtype=np.int64)
+        wanted = {key: row for key, row in expected.items() if hashed(key) in hashes}
+        some = kept.bucket.lookup(hashes, ["k", "n", "__h"])
+        assert some.column_names == ["k", "n", "__h"]
+        assert sorted(map(str, some.column("k").to_pylist())) == sorted(map(str, wanted))
+        assert {row["k"]: row["n"] for row in some.to_pylist()} == {key: number for key, (_s, number) in wanted.items()}

@@ -37,7 +37,7 @@ def can_hash(kinds: Iterable[pa.DataType]) -> bool:
 
 def hashes(table: pa.Table, key: Sequence[str]) -> Ints:
     """The hash of each row's key; without a key, 0."""
-    if not key:
+    if not key or not table.num_rows:
         return np.zeros(table.num_rows, dtype=np.int64)
     found = np.full(table.num_rows, _SEED, dtype=np.uint64)
     with np.errstate(over="ignore"):
