@@ -132,7 +132,8 @@ def test_explain_maintenance_goes_step_by_step(home: Session) -> None:
     assert re.search(r"Stage 2: aggregate SUM\(price \* 2\) by name: the changes of each group are summed", text)
     assert "States: groups (the count and sums of each group)." in text
     assert "The changes are netted and added to totals" in text
-    assert "one job makes changes of the new rows of " in text
+    assert "Before any view, changes are made of the new rows of " in text
+    assert "Up to 1,000,000 changed rows run in this process, and the engine is not asked; more" in text
     assert re.search(r"When only orders changes: 1 job, 2 stages \(steps [\d, ]+\)\.", text)
     assert re.search(r"When only customer changes: 1 job, 2 stages \(steps [\d, ]+\)\.", text)
 

@@ -6,6 +6,7 @@ import math
 import random
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +41,7 @@ def _table() -> pa.Table:
     lengths = (0, 1, 3, 4, 5, 7, 8, 9, 12, 15, 31, 32, 33, 40, 64, 70, 100)
     floats = [0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, 1e-30]
     moments = [timedelta(microseconds=draw.randint(-(10**16), 10**16)) for _row in range(ROWS)]
-    values = {
+    values: dict[str, list[Any]] = {
         "t": [draw.randint(-128, 127) for _row in range(ROWS)],
         "s": [draw.randint(-(2**15), 2**15 - 1) for _row in range(ROWS)],
         "i": [draw.randint(-(2**31), 2**31 - 1) for _row in range(ROWS)],

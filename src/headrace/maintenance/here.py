@@ -222,13 +222,20 @@ def _run(task: _Task, context: Context) -> pa.Table:
 _ways: WeakKeyDictionary[Edge, Callable[[pa.Table], pa.Table] | None] = WeakKeyDictionary()
 
 
+def asks_engine(edge: Edge) -> bool:
+    """Whether the engine alone can take rows through an edge's steps."""
+    return not edge.is_tick and _way(edge) is None
+
+
+def _way(edge: Edge) -> Callable[[pa.Table], pa.Table] | None:
+    if edge not in _ways:
+        _ways[edge] = through(edge.steps, edge.start) if _can_route(edge) else None
+    return _ways[edge]
+
+
 def _passed(edge: Edge, rows: pa.Table) -> pa.Table | None:
     """Rows after an edge's steps, where these can be taken here; None where the engine has to compute something."""
-    if not _can_route(edge):
-        return None
-    if edge not in _ways:
-        _ways[edge] = through(edge.steps, edge.start)
-    way = _ways[edge]
+    way = _way(edge)
     if way is None:
         return None
     try:

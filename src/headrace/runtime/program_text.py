@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headrace.algebra.nodes import Filter, Generate, Node, Project
 from headrace.algebra.words import only_keeps
+from headrace.maintenance.here import asks_engine
 from headrace.maintenance.program import ROOT, Edge, Placed, Program, schedule
 from headrace.runtime.info import counted
 from headrace.runtime.plan_text import PlanWords, is_keyed, states_by_name, way_of_placed, window_words
@@ -64,11 +65,12 @@ def program_lines(told: PlanWords, view: Object, buckets: int | None) -> list[st
         f"{view.name} is maintained by its changes: {counted(len(plan.program.operators), 'operator')}, at most {whole}"
         + ("." if buckets is None else f"; states are cut into {counted(buckets, 'bucket')}.")
     ]
+    lines += _here(told)
     keyed = list(dict.fromkeys(item.name for item in plan.inputs if is_keyed(item)))
     if keyed:
         lines.append(
-            f"Before any view: one job makes changes of the new rows of {', '.join(keyed)}: a key's new row takes "
-            "back the one before it. All views share it."
+            f"Before any view, changes are made of the new rows of {', '.join(keyed)}: a key's new row takes back the "
+            "one before it. All views share that."
         )
     steps = _Steps()
     _jobs(told, view, steps)
@@ -76,6 +78,17 @@ def program_lines(told: PlanWords, view: Object, buckets: int | None) -> list[st
     for number, item in enumerate(plan.inputs):
         lines.append(_when(told, steps, number, item))
     return [*lines, *_clock(told)]
+
+
+def _here(told: PlanWords) -> list[str]:
+    """Where it runs: in this process as long as changes are small."""
+    most = told.home.rows_here
+    if not most:
+        return []
+    program = told.plan.program
+    asked = any(asks_engine(edge) for edge in program.edges) or any(placed.after for placed in program.operators)
+    engine = "the engine is asked only for what it alone can compute" if asked else "and the engine is not asked"
+    return [f"Up to {most:,} changed rows run in this process, {engine}; more run in these jobs."]
 
 
 def _jobs(told: PlanWords, view: Object, steps: _Steps) -> None:
