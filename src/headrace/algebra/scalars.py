@@ -50,17 +50,23 @@ class _Refused(Exception):
     """The expression is for the engine."""
 
 
-def term_of(expression: exp.Expr, types: Mapping[str, str], result: str) -> Term | None:
-    """An expression cast to the SQL type `result`, over columns of the SQL types `types`; None if it is not simple."""
+def term_of(expression: exp.Expr, types: Mapping[str, str], result: str, engine: str | None = None) -> Term | None:
+    """An expression cast to the SQL type `result`, over columns of the SQL types `types`; None if it is not simple.
+
+    Engines divide decimals differently, and do not all round them: what does either is read only where the kind of
+    the `engine` is known.
+    """
     try:
-        return _cast(_Reader(types).read(expression), _arrow(result))
+        reader = _Reader(types, engine)
+        return reader.converted(reader.read(expression), _arrow(result))
     except _Refused:
         return None
 
 
 class _Reader:
-    def __init__(self, types: Mapping[str, str]) -> None:
+    def __init__(self, types: Mapping[str, str], engine: str | None) -> None:
         self._types = types
+        self._engine = engine
 
     def read(self, node: exp.Expr) -> Term:
         rule = _RULES.get(type(node))
@@ -97,7 +103,12 @@ class _Reader:
         if isinstance(node.this, exp.Literal) and node.this.is_string and kind != pa.string():
             return _point(node.this.name, kind)
         # Not a literal any more: Spark counts the digits of its type.
-        return replace(_cast(self.read(node.this), kind), literal=False)
+        return replace(self.converted(self.read(node.this), kind), literal=False)
+
+    def converted(self, term: Term, kind: pa.DataType) -> Term:
+        """A cast that is asked for. Sail would not round where it compares the value with a literal."""
+        rounds = _is_decimal(term.type) and _is_decimal(kind) and term.type.scale > kind.scale
+        return Term("cast", kind, (term,)) if rounds and self._engine == "spark" else _cast(term, kind)
 
     def negated(self, node: exp.Expr) -> Term:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
@@ -168,6 +179,15 @@ class _Reader:
             return _decimals(operation, _as_decimal(left), _as_decimal(right))
         raise _Refused
 
+    def divided(self, node: exp.Expr) -> Term:
+        quotient = {"spark": _spark_quotient, "sail": _sail_quotient}.get(str(self._engine))
+        left, right = self.pair(node)
+        # Integers are divided as floats.
+        if quotient is None or not (_is_decimal(left.type) or _is_decimal(right.type)):
+            raise _Refused
+        left, right = _as_decimal(left), _as_decimal(right)
+        return quotient(left, right) if pa.null() not in (left.type, right.type) else _refuse()
+
     def later(self, node: exp.Expr) -> Term:
         if str(node.args["unit"]).upper() != "DAY":
             raise _Refused
@@ -203,9 +223,11 @@ class _Reader:
 
     def null_if(self, node: exp.Expr) -> Term:
         left, right = self.pair(node)
-        return Term(
-            "if", left.type, (_compared("equal", left, right), _cast(Term("value", pa.null()), left.type), left)
-        )
+        # Sail gives this the common type, and the digits of a quotient depend on it.
+        scale = left.type.scale if _is_decimal(left.type) else 0
+        if self._engine == "sail" and _is_decimal(right.type) and right.type.scale > scale:
+            raise _Refused
+        return Term("null_if", left.type, (_compared("equal", left, right), left))
 
     # --- Functions -----------------------------------------------------------------------------------------------
 
@@ -258,6 +280,8 @@ _RULES: dict[type, _Rule] = {
     **dict.fromkeys((exp.And, exp.Or), (_TWO, _Reader.connected)),
     exp.Not: (("this",), _Reader.inverted),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), (_TWO, _Reader.calculated)),
+    # Whether a division by zero gives NULL does not matter: there is none here.
+    exp.Div: ((*_TWO, "safe"), _Reader.divided),
     exp.TsOrDsAdd: ((*_TWO, "unit"), _Reader.later),
     exp.Case: (("this", "ifs", "default"), _Reader.case),
     exp.If: (("this", "true", "false"), _Reader.chosen),
@@ -402,6 +426,32 @@ def _decimals(operation: str, left: Term, right: Term) -> Term:
     ):
         raise _Refused
     return Term(operation, pa.decimal128(min(precision, _MOST), cut), (left, right))
+
+
+def _spark_quotient(left: Term, right: Term) -> Term:
+    """Spark rounds a quotient, and cuts digits after the point (but not the first six) where there are more than 38."""
+    whole, scale = _digits(left.type)[0] + right.type.scale, max(6, left.type.scale + right.type.precision + 1)
+    if whole + scale > _MOST:
+        scale = max(_MOST - whole, 6)
+    kind = pa.decimal128(min(whole + scale, _MOST), scale)
+    return Term("divide", kind, (left, right), "half_towards_infinity")
+
+
+def _sail_quotient(left: Term, right: Term) -> Term:
+    """Sail gives a quotient four digits more than the dividend has, and drops the others."""
+    scale = min(left.type.scale + 4, _MOST)
+    precision = left.type.precision + right.type.scale + scale - left.type.scale
+    if scale - left.type.scale + right.type.scale > _MOST or not (_settled(left) and _settled(right)):
+        raise _Refused
+    return Term("divide", pa.decimal128(min(precision, _MOST), scale), (left, right), "towards_zero")
+
+
+def _settled(term: Term) -> bool:
+    """Whether the type does not depend on how an engine brings several values to one type."""
+    values = term.operands[1:] if term.operation in ("if", "null_if") else term.operands
+    if term.operation in ("if", "coalesce") and any(value.operation == "cast" for value in values):
+        return False
+    return all(map(_settled, values))
 
 
 def _days_later(left: Term, right: Term, operation: str) -> Term:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Context
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,10 @@ _Run = Callable[[pa.Table], Any]
 #: How many digits Arrow wants for an integer.
 _ROOM = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 
+#: A decimal's digits, and those that decimal256 has room for.
+_MOST, _MOST_BETWEEN = 38, 76
+_EXACT = Context(prec=_MOST_BETWEEN)
+
 _EPOCH = datetime.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (datetime.date.min, datetime.date.max))
 
@@ -34,10 +39,15 @@ class NotHere(Exception):
     """These rows are for the engine, though others may not be."""
 
 
-def compiled(expression: Any, types: Mapping[str, str], result: str) -> Callable[[pa.Table], pa.Array] | None:
+def compiled(
+    expression: Any, types: Mapping[str, str], result: str, engine: str | None = None
+) -> Callable[[pa.Table], pa.Array] | None:
     """A function that evaluates `expression` cast to the SQL type `result` over tables whose columns have the SQL types
-    `types`; None where only the engine can. The function may raise `NotHere`."""
-    term = term_of(expression, types, result)
+    `types`; None where only the engine can. The function may raise `NotHere`.
+
+    `engine` is the engine's kind, "spark" or "sail": without it (or with any other) no decimals are divided or rounded.
+    """
+    term = term_of(expression, types, result, engine)
     if term is None:
         return None
     run, kind = _run_of(term), arrow_type(result)
@@ -52,15 +62,17 @@ def compiled(expression: Any, types: Mapping[str, str], result: str) -> Callable
     return evaluate
 
 
-def through(steps: Sequence[Node], start: Sequence[Column]) -> Callable[[pa.Table], pa.Table] | None:
+def through(
+    steps: Sequence[Node], start: Sequence[Column], engine: str | None = None
+) -> Callable[[pa.Table], pa.Table] | None:
     """A function that takes signed rows (columns of `start`, `__t` and `__w`) through filters and projections.
 
-    None where some step is for the engine. The function may raise `NotHere`.
+    None where some step is for the engine, of the kind `engine`. The function may raise `NotHere`.
     """
     columns, made = tuple(start), []
     for step in steps:
         types = {column.name: column.type for column in columns}
-        one = _filter(step, types) if isinstance(step, Filter) else _project(step, types)
+        one = _filter(step, types, engine) if isinstance(step, Filter) else _project(step, types, engine)
         if one is None:
             return None
         made.append(one)
@@ -76,17 +88,17 @@ def through(steps: Sequence[Node], start: Sequence[Column]) -> Callable[[pa.Tabl
     return run
 
 
-def _filter(step: Filter, types: Mapping[str, str]) -> Callable[[pa.Table], pa.Table] | None:
-    test = compiled(step.predicate, types, "BOOLEAN")
+def _filter(step: Filter, types: Mapping[str, str], engine: str | None) -> Callable[[pa.Table], pa.Table] | None:
+    test = compiled(step.predicate, types, "BOOLEAN", engine)
     return None if test is None else lambda table: table.filter(test(table))
 
 
-def _project(step: Node, types: Mapping[str, str]) -> Callable[[pa.Table], pa.Table] | None:
+def _project(step: Node, types: Mapping[str, str], engine: str | None) -> Callable[[pa.Table], pa.Table] | None:
     if not isinstance(step, Project):
         return None
     items: list[Callable[[pa.Table], Any]] = []
     for column, item in zip(step.columns, step.items, strict=True):
-        evaluate = _passed(item, column.type, types) or compiled(item, types, column.type)
+        evaluate = _passed(item, column.type, types) or compiled(item, types, column.type, engine)
         if evaluate is None:
             return None
         items.append(evaluate)
@@ -132,13 +144,15 @@ def _cast(term: Term, operand: Any) -> Any:
 
 
 def _as(operand: Any, kind: pa.DataType) -> Any:
-    """The same values in another type, or an error of Arrow's where one does not fit."""
+    """The same values in another type (decimals rounded), or an error of Arrow's where one does not fit."""
     if operand.type == kind:
         return operand
     if not pa.types.is_decimal(kind) or not (pa.types.is_decimal(operand.type) or operand.type in _ROOM):
         return operand.cast(kind)
     # Arrow wants room for every integer there could be, and multiplies decimals without a look at what overflows.
     digits = _whole_digits(operand.type)
+    if pa.types.is_decimal(operand.type) and operand.type.scale > kind.scale:
+        return _rounded(operand.cast(pa.decimal256(operand.type.precision + 1, operand.type.scale)), kind)
     if digits > kind.precision - kind.scale:
         operand = operand.cast(pa.decimal256(digits + kind.scale, kind.scale))
     return operand.cast(kind)
@@ -157,6 +171,45 @@ def _arithmetic(term: Term, left: Any, right: Any) -> Any:
     # The product may have more digits than are there in the end; only the digits that are there must fit.
     wide = [side.cast(pa.decimal256(side.type.precision, side.type.scale)) for side in (left, right)]
     return compute(*wide).cast(term.type)
+
+
+def _rounded(operand: Any, kind: pa.DataType, mode: str = "half_towards_infinity") -> Any:
+    return pc.round(operand, kind.scale, round_mode=mode).cast(kind)
+
+
+def _divide(term: Term, left: Any, right: Any) -> Any:
+    """Arrow divides integers, and drops what remains: with one digit more than are wanted, that can still be rounded.
+
+    Arrow itself chooses how many digits there are after the point, by the types: these are made to fit the values.
+    """
+    # Whether NULL can be divided by zero, not all engines agree.
+    if _any(pc.equal(right, pa.scalar(0, right.type))):
+        raise NotHere("a division by zero")
+    scale, other_scale = left.type.scale, right.type.scale
+    most, other_most = _largest(left), _largest(right)
+    digits, other_digits = (
+        max(len(str(largest)), side.type.scale) for largest, side in ((most, left), (other_most, right))
+    )
+    if term.value == "towards_zero":
+        # Sail has no more than 128 bits for the dividend.
+        unsure = most * 10 ** (term.type.scale - scale + other_scale) >= 1 << 127
+    else:
+        # Some releases of Spark round twice, to 38 digits first. With a small divisor, no quotient is so near a half
+        # that this shows.
+        unsure = other_most * 10 ** max(0, scale - other_scale - term.type.scale) >= 10 ** (_MOST - term.type.scale)
+    wanted = max(scale, term.type.scale + other_scale - other_digits)
+    precision = digits - scale + wanted
+    if unsure or precision + other_digits >= _MOST_BETWEEN:
+        raise NotHere("a division of too many digits")
+    wide = left.cast(pa.decimal256(precision, wanted)), right.cast(pa.decimal256(other_digits, other_scale))
+    return _rounded(pc.divide_checked(*wide), term.type, term.value)
+
+
+def _largest(operand: Any) -> int:
+    """The largest of the values without their signs and points."""
+    ends = [operand] if isinstance(operand, pa.Scalar) else pc.min_max(operand).values()
+    values = [end.as_py() for end in ends]
+    return max((abs(int(value.scaleb(operand.type.scale, _EXACT))) for value in values if value is not None), default=0)
 
 
 def _compare(term: Term, left: Any, right: Any) -> Any:
@@ -197,8 +250,12 @@ def _check_days(operand: Any) -> None:
     """Calendars end somewhere, and not everywhere on the same day."""
     days = operand.cast(pa.int32())
     outside = pc.or_(pc.less(days, _FIRST_DAY), pc.greater(days, _LAST_DAY))
-    if (outside if isinstance(outside, pa.Scalar) else pc.any(outside)).as_py():
+    if _any(outside):
         raise NotHere("a date outside the years 1 to 9999")
+
+
+def _any(test: Any) -> bool:
+    return bool((test if isinstance(test, pa.Scalar) else pc.any(test)).as_py())
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -213,8 +270,10 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "like": lambda term, operand: pc.match_like(operand, term.value),
     "cast": _cast,
     **dict.fromkeys(("add", "subtract", "multiply"), _arithmetic),
+    "divide": _divide,
     "negate": lambda _term, operand: pc.negate_checked(operand),
     "if": _if,
+    "null_if": lambda term, test, value: _if(term, test, pa.scalar(None, term.type), value),
     "coalesce": lambda _term, *operands: pc.coalesce(*operands),
     "substring": lambda term, operand: pc.utf8_slice_codeunits(operand, start=term.value[0], stop=term.value[1]),
     **dict.fromkeys(("year", "month", "day"), _part_of_date),
