@@ -105,7 +105,7 @@ class Here:
             if isinstance(rows, pa.Table):
                 if not rows.num_rows:
                     continue
-                passed = _passed(edges[number], rows)
+                passed = _passed(edges[number], self.engine.kind, rows)
                 if passed is not None:
                     if passed.num_rows:
                         self._arrived[number] = passed
@@ -219,23 +219,24 @@ def _run(task: _Task, context: Context) -> pa.Table:
 
 
 #: What takes rows through the steps of an edge; None where that is the engine's. Programs are kept, so this is too.
-_ways: WeakKeyDictionary[Edge, Callable[[pa.Table], pa.Table] | None] = WeakKeyDictionary()
+_ways: WeakKeyDictionary[Edge, dict[str, Callable[[pa.Table], pa.Table] | None]] = WeakKeyDictionary()
 
 
-def asks_engine(edge: Edge) -> bool:
-    """Whether the engine alone can take rows through an edge's steps."""
-    return not edge.is_tick and _way(edge) is None
+def asks_engine(edge: Edge, engine: str) -> bool:
+    """Whether an engine of that kind alone can take rows through an edge's steps."""
+    return not edge.is_tick and _way(edge, engine) is None
 
 
-def _way(edge: Edge) -> Callable[[pa.Table], pa.Table] | None:
-    if edge not in _ways:
-        _ways[edge] = through(edge.steps, edge.start) if _can_route(edge) else None
-    return _ways[edge]
+def _way(edge: Edge, engine: str) -> Callable[[pa.Table], pa.Table] | None:
+    known = _ways.setdefault(edge, {})
+    if engine not in known:
+        known[engine] = through(edge.steps, edge.start, engine) if _can_route(edge) else None
+    return known[engine]
 
 
-def _passed(edge: Edge, rows: pa.Table) -> pa.Table | None:
+def _passed(edge: Edge, engine: str, rows: pa.Table) -> pa.Table | None:
     """Rows after an edge's steps, where these can be taken here; None where the engine has to compute something."""
-    way = _way(edge)
+    way = _way(edge, engine)
     if way is None:
         return None
     try:

@@ -86,7 +86,8 @@ def _here(told: PlanWords) -> list[str]:
     if not most:
         return []
     program = told.plan.program
-    asked = any(asks_engine(edge) for edge in program.edges) or any(placed.after for placed in program.operators)
+    kind = told.home.engine.kind
+    asked = any(asks_engine(edge, kind) for edge in program.edges) or any(it.after for it in program.operators)
     engine = "the engine is asked only for what it alone can compute" if asked else "and the engine is not asked"
     return [f"Up to {most:,} changed rows run in this process, {engine}; more run in these jobs."]
 

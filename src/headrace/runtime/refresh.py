@@ -8,25 +8,18 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from headrace.errors import EngineError
 from headrace.language import Query
 from headrace.maintenance.deltas import NoDelta
-from headrace.maintenance.differentiate import changes_at
-from headrace.maintenance.logs import listed
-from headrace.maintenance.points import dies_by_now, points_between, reaches, refresh_time, times_between
+from headrace.maintenance.points import dies_by_now, reaches, refresh_time
 from headrace.maintenance.relations import Relations, point_at
 from headrace.maintenance.stages import Held
 from headrace.planner.cost import Costs
 from headrace.runtime.books import Book, Way, book_of, note
-from headrace.runtime.clock import forgotten_before
 from headrace.runtime.deltas import Deltas
 from headrace.runtime.differential import (
     build_states,
@@ -44,6 +37,7 @@ from headrace.runtime.directing import clock_of
 from headrace.runtime.home import Home, query_of
 from headrace.runtime.info import counted
 from headrace.runtime.plans import Plan
+from headrace.runtime.starts import BEGINNING, CHANGED_FROM, start_of
 from headrace.runtime.states import drop, held
 from headrace.runtime.strategy import (
     DIFFERENTIAL,
@@ -56,15 +50,10 @@ from headrace.runtime.strategy import (
     refuse,
     strategy_note,
 )
+from headrace.runtime.whole import correct_log, extend_log, replace_content
 from headrace.storage.catalog import Snapshot, now_micros
-from headrace.storage.records import Object, Part, RefreshRecord
+from headrace.storage.records import Object, RefreshRecord
 from headrace.storage.transactions import Transaction
-from headrace.storage.writer import SMALL, write_frame, write_table
-
-#: Beside how far each input was read, a refresh notes from which time on it made the view anew: whoever reads the view
-#: must follow from there, also where rows were taken back and nothing was put in their place.
-CHANGED_FROM = "changed_from"
-_BEGINNING = -(1 << 62)
 
 
 @dataclass
@@ -175,7 +164,7 @@ def _changed(relations: Relations, transaction: Transaction, view: Object, input
     now = reaches(relations, inputs)
     if view.option("every") is not None and any(reached > (last.point or -1) for reached in now.values()):
         return True
-    if any(reached > last.reaches.get(str(item), _BEGINNING) for item, reached in now.items()):
+    if any(reached > last.reaches.get(str(item), BEGINNING) for item, reached in now.items()):
         return True
     return dies_by_now(relations, query_of(view), inputs, last.point, view.option("every"))
 
@@ -217,7 +206,7 @@ def refresh_view(
         point=work.point,
         reaches={
             **{str(item): time for item, time in work.reached.items()},
-            CHANGED_FROM: _BEGINNING if work.start is None else work.start,
+            CHANGED_FROM: BEGINNING if work.start is None else work.start,
         },
         started_at=work.started,
         seconds=time.perf_counter() - work.began,
@@ -259,7 +248,7 @@ class _Refresh:
         self.last = self.relations.source.last_refresh(view)
         self.reached = reaches(self.relations, inputs)
         self.point = _point(view, transaction, refresh_time(self.relations, query, inputs, self.reached))
-        self.start = _start(home, transaction, self.relations, view, inputs, self.reached, self.last)
+        self.start = start_of(home, transaction, self.relations, view, inputs, self.reached, self.last)
         self.mode = mode_of(view)
 
     def run(self) -> _Done:
@@ -335,7 +324,7 @@ class _Refresh:
             return _Done(DIFFERENTIAL, told, done.rows_in, done.rows_out)
         note(self.transaction, self.view, replace(book, stands=None, owed=0.0))
         content = content_of_states(self.home, self.transaction, self.view, plan, self.point)
-        written = _replace_state(
+        written = replace_content(
             self.home, self.transaction, self.relations, self.view, self.query, self.point, content
         )
         told = f"what it keeps to follow changes was brought up to date: {told}"
@@ -345,7 +334,7 @@ class _Refresh:
         """Compute the view as a whole, and leave its states where they are."""
         assert self.last is not None
         began = time.perf_counter()
-        rows = _replace_state(self.home, self.transaction, self.relations, self.view, self.query, self.point, None)
+        rows = replace_content(self.home, self.transaction, self.relations, self.view, self.query, self.point, None)
         book = book.standing(self.last).with_whole(time.perf_counter() - began)
         note(self.transaction, self.view, book)
         return _Done(RECOMPUTE, reason, _rows_since(self.transaction, self.inputs, self.last.read_snapshot), rows)
@@ -367,15 +356,15 @@ class _Refresh:
         # What is measured is the query alone, as it would be without states.
         began = time.perf_counter()
         if self.view.log == "state":
-            rows = _replace_state(
+            rows = replace_content(
                 self.home, self.transaction, self.relations, self.view, self.query, self.point, content
             )
         else:
-            rows = _extend_log(
+            rows = extend_log(
                 self.transaction, self.relations, self.view, self.query, self.inputs, self.start, self.point
             )
             if content is not None:
-                rows += _correct_log(self.home, self.transaction, self.view, content, self.point)
+                rows += correct_log(self.home, self.transaction, self.view, content, self.point)
         note(self.transaction, self.view, book.with_whole(time.perf_counter() - began))
         since = -1 if self.last is None else self.last.read_snapshot
         return _Done(RECOMPUTE, reason, _rows_since(self.transaction, self.inputs, since), rows)
@@ -403,158 +392,3 @@ def _point(view: Object, transaction: Transaction, newest: int | None) -> int | 
         return newest
     clock = transaction.clock if transaction.clock is not None else newest
     return None if clock is None else point_at(view, clock)
-
-
-def _replace_state(
-    home: Home,
-    transaction: Transaction,
-    relations: Relations,
-    view: Object,
-    query: Query,
-    point: int | None,
-    content: Any | None,
-) -> int:
-    """Put a view's content in place of what it was; `content` where that was made with its states already."""
-    old = transaction.base.parts(view)
-    frame = content
-    if frame is None:
-        frame = relations.evaluate(query, point if view.option("every") or query.reads_clock else None).toDF(
-            *view.names
-        )
-    transaction.remove_parts(old)
-    before = sum(part.rows for part in old)
-    if before > SMALL or (not old and _size(relations, query) > SMALL):
-        weighted = home.engine.sql("SELECT *, CAST(1 AS BIGINT) AS __w FROM content_", {"content_": frame})
-        return write_frame(transaction, view, weighted, home.engine, inserts_only=True)
-    table = home.engine.arrow(frame)
-    weights = pa.array(np.ones(table.num_rows, dtype=np.int64))
-    return write_table(transaction, view, table.append_column("__w", weights), inserts_only=True)
-
-
-def _correct_log(home: Home, transaction: Transaction, view: Object, content: Any, point: int | None) -> int:
-    """Bring a log in line with the states that will change it from now on.
-
-    Both are the same relation, but for what the engine may answer in two ways: the last digit of a floating-point sum,
-    and which of some ties comes first.
-    """
-    parts = transaction.parts(view)
-    now = home.logs.relation(view, parts, None)
-    names = listed(view.names)
-    text = (
-        f"SELECT {names}, __n AS __w FROM (SELECT {names}, sum(__w) AS __n FROM (SELECT {names}, CAST(1 AS BIGINT) AS"
-        f" __w FROM wanted_ UNION ALL SELECT {names}, CAST(-1 AS BIGINT) AS __w FROM now_) GROUP BY {names})"
-        f" WHERE __n <> 0"
-    )
-    differs = home.engine.arrow(home.engine.sql(text, {"wanted_": content, "now_": now}))
-    times = pa.array(np.full(differs.num_rows, point or 0, dtype=np.int64))
-    differs = differs.add_column(len(view.names), "__t", times)
-    return write_table(transaction, view, differs, inserts_only=_inserts_only(differs))
-
-
-def _size(relations: Relations, query: Query) -> int:
-    inputs = {ref.name.lower() for ref in query.relations()}
-    return sum(part.rows for name in inputs for part in relations.source.parts(relations.source.find(name)))
-
-
-def _extend_log(
-    transaction: Transaction,
-    relations: Relations,
-    view: Object,
-    query: Query,
-    inputs: list[Object],
-    start: int | None,
-    point: int | None,
-) -> int:
-    """Add the changes since the last refresh to a view's log, or make it anew from where late rows fell."""
-    parts = transaction.base.parts(view)
-    previous = None
-    if start is not None:
-        _forget_from(transaction, view, parts, start)
-        kept = transaction.parts(view)
-        previous = relations.logs.relation(view, kept, None) if kept else None
-    points = points_between(relations, inputs, start, point, view.option("every"), query)
-    # What happened before its birth, or before RETAIN keeps its history, shows there.
-    if start is not None and start in (view.option("born"), _kept_from(view, parts)) and start not in points:
-        points = [start, *points]
-    changes = changes_at(relations, view, query, points, previous)
-    return write_table(transaction, view, changes, inserts_only=_inserts_only(changes))
-
-
-def _start(
-    home: Home,
-    transaction: Transaction,
-    relations: Relations,
-    view: Object,
-    inputs: list[Object],
-    reached: dict[int, int],
-    last: RefreshRecord | None,
-) -> int | None:
-    """The earliest point at which the view may differ from what it was; None: from the very beginning."""
-    start = None
-    if last is not None:
-        start = _BEGINNING if last.point is None else last.point + 1
-        found = [_changed_from(home, transaction, relations, item, reached.get(item.id), last) for item in inputs]
-        earliest = [time for time in found if time is not None]
-        if earliest:
-            start = min(earliest) if last.point is None else min(*earliest, start)
-    every, born = view.option("every"), view.option("born")
-    if start is None or (born is not None and start <= born):
-        return None if born is None else int(born)
-    if every is not None:
-        start = -(-start // every) * every
-    kept_from = _kept_from(view, transaction.base.parts(view))
-    return start if kept_from is None else max(start, kept_from)
-
-
-def _kept_from(view: Object, parts: Sequence[Part]) -> int | None:
-    """Before this the view's log may have been folded, and cannot be made anew."""
-    edge = forgotten_before(view, parts, None)
-    every = view.option("every")
-    return edge if edge is None or every is None else -(-edge // every) * every
-
-
-def _changed_from(
-    home: Home, transaction: Transaction, relations: Relations, item: Object, reached: int | None, last: RefreshRecord
-) -> int | None:
-    """The earliest time at which an input has become another since it was read; None when it has not."""
-    if item.maintained:
-        made = _refreshes_since(home, transaction, item, last.read_snapshot)
-        return min((record.reaches.get(CHANGED_FROM, _BEGINNING) for record in made), default=None)
-    parts = relations.source.parts(item)
-    times = [part.oldest for part in parts if part.arrived_in > last.read_snapshot and part.oldest is not None]
-    seen = last.reaches.get(str(item.id))
-    if seen is not None and reached is not None and reached > seen:
-        released = times_between(relations.logs, parts, seen + 1, reached)
-        times += [int(released[0])] if len(released) else []
-    return min(times, default=None)
-
-
-def _refreshes_since(home: Home, transaction: Transaction, view: Object, snapshot: int) -> list[RefreshRecord]:
-    own = transaction.refresh_of(view)
-    most = 100
-    while True:
-        newest_first = home.catalog.refreshes(view.id, most)
-        made = [record for record in newest_first if record.snapshot_id > snapshot]
-        if len(made) < len(newest_first) or len(newest_first) < most:
-            return made if own is None else [*made, own]
-        most *= 10
-
-
-def _forget_from(transaction: Transaction, view: Object, parts: Iterable[Part], start: int) -> None:
-    """Take back the log's rows at and after `start`: they are made again."""
-    touched = [part for part in parts if part.newest is not None and part.newest >= start]
-    if not touched:
-        return
-    transaction.remove_parts(touched)
-    kept = transaction.files.read([path for part in touched for path in part.files])
-    kept = kept.filter(_before(kept, start))
-    write_table(transaction, view, kept, inserts_only=_inserts_only(kept))
-
-
-def _before(table: Any, start: int) -> Any:
-    return pc.less(table.column("__t"), start)
-
-
-def _inserts_only(table: Any) -> bool:
-    # A weight of two is one stored row, so only plain +1 rows can be read without summing.
-    return table.num_rows == 0 or bool(pc.all(pc.equal(table.column("__w"), 1)).as_py())

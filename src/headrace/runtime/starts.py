@@ -1,0 +1,78 @@
+"""From which point on a view may differ from what it was: there its log is gone on with, or made again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.maintenance.points import times_between
+from headrace.maintenance.relations import Relations
+from headrace.runtime.clock import forgotten_before
+from headrace.runtime.home import Home
+from headrace.storage.records import Object, Part, RefreshRecord
+from headrace.storage.transactions import Transaction
+
+#: Beside how far each input was read, a refresh notes from which time on it made the view anew: whoever reads the view
+#: must follow from there, also where rows were taken back and nothing was put in their place.
+CHANGED_FROM = "changed_from"
+#: Before every time.
+BEGINNING = -(1 << 62)
+
+
+def start_of(
+    home: Home,
+    transaction: Transaction,
+    relations: Relations,
+    view: Object,
+    inputs: list[Object],
+    reached: dict[int, int],
+    last: RefreshRecord | None,
+) -> int | None:
+    """The earliest point at which the view may differ from what it was; None: from the very beginning."""
+    start = None
+    if last is not None:
+        start = BEGINNING if last.point is None else last.point + 1
+        found = [_changed_from(home, transaction, relations, item, reached.get(item.id), last) for item in inputs]
+        earliest = [time for time in found if time is not None]
+        if earliest:
+            start = min(earliest) if last.point is None else min(*earliest, start)
+    every, born = view.option("every"), view.option("born")
+    if start is None or (born is not None and start <= born):
+        return None if born is None else int(born)
+    if every is not None:
+        start = -(-start // every) * every
+    edge = kept_from(view, transaction.base.parts(view))
+    return start if edge is None else max(start, edge)
+
+
+def kept_from(view: Object, parts: Sequence[Part]) -> int | None:
+    """Before this the view's log may have been folded, and cannot be made anew."""
+    edge = forgotten_before(view, parts, None)
+    every = view.option("every")
+    return edge if edge is None or every is None else -(-edge // every) * every
+
+
+def _changed_from(
+    home: Home, transaction: Transaction, relations: Relations, item: Object, reached: int | None, last: RefreshRecord
+) -> int | None:
+    """The earliest time at which an input has become another since it was read; None when it has not."""
+    if item.maintained:
+        made = _refreshes_since(home, transaction, item, last.read_snapshot)
+        return min((record.reaches.get(CHANGED_FROM, BEGINNING) for record in made), default=None)
+    parts = relations.source.parts(item)
+    times = [part.oldest for part in parts if part.arrived_in > last.read_snapshot and part.oldest is not None]
+    seen = last.reaches.get(str(item.id))
+    if seen is not None and reached is not None and reached > seen:
+        released = times_between(relations.logs, parts, seen + 1, reached)
+        times += [int(released[0])] if len(released) else []
+    return min(times, default=None)
+
+
+def _refreshes_since(home: Home, transaction: Transaction, view: Object, snapshot: int) -> list[RefreshRecord]:
+    own = transaction.refresh_of(view)
+    most = 100
+    while True:
+        newest_first = home.catalog.refreshes(view.id, most)
+        made = [record for record in newest_first if record.snapshot_id > snapshot]
+        if len(made) < len(newest_first) or len(newest_first) < most:
+            return made if own is None else [*made, own]
+        most *= 10
