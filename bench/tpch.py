@@ -19,7 +19,7 @@ from bench.measure import seconds
 from bench.tpch_data import DataSet, data_set, pieces
 from bench.tpch_deltas import Delta, by_share
 from bench.tpch_queries import NUMBERS, name_of, query
-from bench.tpch_runs import Duck, Recompute, Step, best, check_alike, load, state_bytes, take
+from bench.tpch_runs import NOTHING, Duck, Recompute, Step, best, check_alike, load, state_bytes, take
 from headrace.engine import open_engine
 from headrace.session import Session, connect
 
@@ -57,6 +57,11 @@ class Found:
 
     def refresh(self, delta: str) -> float:
         return statistics.median(step.refresh for step in self.steps[delta])
+
+    @property
+    def changes(self) -> bool:
+        """Whether the deltas change anything that the query reads."""
+        return any(step.strategy != NOTHING for steps in self.steps.values() for step in steps)
 
     def ratio(self, delta: str) -> float:
         """How many times as long as the refresh the quickest recompute in the same session takes."""
@@ -199,7 +204,7 @@ def _series(found: dict[str, dict[str, Found]], deltas: Sequence[Delta]) -> list
 
 
 def _mean(by_query: dict[str, Found], delta: Delta) -> float:
-    return statistics.geometric_mean(one.ratio(delta.name) for one in by_query.values())
+    return statistics.geometric_mean(one.ratio(delta.name) for one in by_query.values() if one.changes)
 
 
 def _aims(found: dict[str, dict[str, Found]], deltas: Sequence[Delta], scale: float) -> list[Aim]:
@@ -219,6 +224,8 @@ def _notes(found: dict[str, dict[str, Found]]) -> list[str]:
         for name, one in by_query.items():
             for strategy in sorted({step.strategy for steps in one.steps.values() for step in steps}):
                 ways.setdefault(strategy, []).append(name)
+        still = ways.pop(NOTHING, [])
+        notes += [f"Not in the means: {', '.join(still)} read nothing that changes ({engine})."] if still else []
         notes += [f"By {strategy} on {engine}: {', '.join(names)}." for strategy, names in ways.items()]
     return notes
 

@@ -21,6 +21,9 @@ from headrace.session import Session
 #: Above this scale factor the embedded Spark has no room for cached tables.
 MOST_CACHED = 1
 
+#: The strategy of a refresh that finds nothing changed.
+NOTHING = "nothing"
+
 
 @dataclass(frozen=True)
 class Step:
@@ -48,8 +51,9 @@ def take(session: Session, batch: Batch) -> Step:
     fed = seconds(lambda: [session.feed(name, rows) for name, rows in batch.items()])
     done: list[Any] = []
     refreshed = seconds(lambda: done.append(session.refresh()))
-    _check(len(done[0].views), 1)
-    record = done[0].views[0]
+    if not done[0].views:
+        return Step(fed, refreshed, 0.0, 0, NOTHING)
+    (record,) = done[0].views
     return Step(fed, refreshed, record.seconds, record.jobs, record.strategy)
 
 

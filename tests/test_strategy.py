@@ -185,6 +185,24 @@ def test_states_stand_still_while_a_change_is_dearer_to_follow(
     assert kept() == before  # none was made anew
 
 
+def test_a_view_made_later_finds_the_current_rows_where_it_stands(
+    loaded: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view(loaded, "INCREMENTAL", "v")
+    loaded.sql("DROP VIEW v")
+    change(loaded)  # nobody follows this
+    loaded.refresh()
+    view(loaded, "INCREMENTAL", "w")
+
+    def never(*_given: Any, **_told: Any) -> Any:
+        raise AssertionError("the whole log was compared")
+
+    monkeypatch.setattr("headrace.runtime.deltas.Deltas._from_log", never)
+    change(loaded, 10)
+    assert [record.strategy for record in loaded.refresh().views] == ["differential"]
+    check(loaded, "w")
+
+
 # -- what a refresh costs -------------------------------------------------------------------------------------------
 
 

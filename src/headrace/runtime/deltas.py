@@ -313,10 +313,14 @@ class Deltas:
         states.moved_to(self.transaction, state, {"reach": reach, "snapshot": self.transaction.version})
 
     def keep_current(self, items: Sequence[Object], reached: dict[int, int]) -> None:
-        """Begin to keep the current rows of keyed objects that have none kept yet."""
+        """See to it that the current rows of keyed objects are kept, and stand where a view that is made now does."""
         for item in items:
-            if item.log == "upsert" and not item.maintained and self._state(item) is None:
+            if item.log != "upsert" or item.maintained:
+                continue
+            if self._state(item) is None:
                 self._build(item, reached.get(item.id))
+            elif self._made(item) is None:
+                self._tag(Expected([item], reached))
 
     def _state(self, item: Object) -> Object | None:
         found = next(iter(states.states_of(self.transaction, item)), None)
