@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from headrace.language.types import arrow_type
 from headrace.maintenance.operators.base import State
 from headrace.maintenance.stages import BucketChange, Held, KeptBucket, state_schema
-from headrace.storage.bags import Ints, integers, take
+from headrace.storage.bags import ascending, integers, take
 from headrace.storage.hashing import can_hash, hashes
 
 #: Rows of a piece: large enough that cutting it by bucket leaves more than crumbs.
@@ -113,18 +113,9 @@ def _cut(cut: _Cut, state: State, piece: pa.Table, buckets: int) -> None:
 
 def _filled(held: Held, root: str, version: int, bucket: int, cut: _Cut, newest: Sequence[str]) -> BucketChange | None:
     rows = cut.read(bucket)
-    if newest and not _ascends(columns := [integers(rows, name) for name in newest]):
+    if newest and not ascending(columns := [integers(rows, name) for name in newest]):
         rows = take(rows, np.lexsort(tuple(reversed(columns))))
     kept = KeptBucket(root, version, held, bucket)
     kept.add(rows)
     cut.paths[bucket].unlink()
     return kept.change()
-
-
-def _ascends(columns: Sequence[Ints]) -> bool:
-    """Whether rows are in the order of some columns already; of all but the first it is enough to be told that."""
-    first, *rest = columns
-    steps = np.diff(first)
-    if not (steps >= 0).all():
-        return False
-    return all((np.diff(column)[steps == 0] >= 0).all() for column in rest)

@@ -14,7 +14,19 @@ import pyarrow as pa
 from headrace.storage.exact import Exact
 from headrace.storage.identity import Ints, codes, plain
 
-__all__ = ["HASH", "WEIGHT", "Ints", "codes", "consolidate", "firsts", "in_groups", "integers", "newest", "take"]
+__all__ = [
+    "HASH",
+    "WEIGHT",
+    "Ints",
+    "ascending",
+    "codes",
+    "consolidate",
+    "firsts",
+    "in_groups",
+    "integers",
+    "newest",
+    "take",
+]
 
 HASH = "__h"
 WEIGHT = "__w"
@@ -65,6 +77,21 @@ def integers(table: pa.Table, name: str) -> Ints:
     if column.null_count:
         raise ValueError(f"{name} has NULLs.")
     return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
+
+
+def ascending(columns: Sequence[Ints]) -> bool:
+    """Whether rows are in the order of some columns, each after the one before it."""
+    first, *rest = columns
+    steps = np.diff(first)
+    if not (steps >= 0).all():
+        return False
+    same = steps == 0
+    for column in rest:
+        steps = np.diff(column)
+        if not (steps[same] >= 0).all():
+            return False
+        same &= steps == 0
+    return True
 
 
 def firsts(ids: Ints) -> Ints:

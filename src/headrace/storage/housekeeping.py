@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from headrace.errors import StorageError
 from headrace.storage import faults, schema
-from headrace.storage.bags import consolidate
+from headrace.storage.bags import ascending, consolidate, integers
 from headrace.storage.catalog import Catalog, now_micros
 from headrace.storage.files import Files
 from headrace.storage.records import Object, Part, load
@@ -168,8 +168,9 @@ def _merge(transaction: Transaction, item: Object, group: Sequence[Part], since:
         table = consolidate(table.combine_chunks())
     if since is not None:
         table = table.filter(pc.greater_equal(table.column("__t"), since))
-    order = [("__t", "ascending")] + ([("__seq", "ascending")] if "__seq" in table.column_names else [])
-    table = table.sort_by(order) if "__t" in table.column_names else table
+    order = [name for name in ("__t", "__seq") if name in table.column_names]
+    if order and not ascending([integers(table, name) for name in order]):
+        table = table.sort_by([(name, "ascending") for name in order])
     oldest = min((part.oldest for part in group if part.oldest is not None), default=None)
     first = min(part.first for part in group)
     if since is not None and oldest is not None:
