@@ -133,7 +133,7 @@ def test_explain_maintenance_goes_step_by_step(home: Session) -> None:
     assert "States: groups (the count and sums of each group)." in text
     assert "The changes are netted and added to totals" in text
     assert "Before any view, changes are made of the new rows of " in text
-    assert "Up to 1,000,000 changed rows run in this process, and the engine is not asked; more" in text
+    assert "Up to 3,000,000 changed rows run in this process, and the engine is not asked; more" in text
     assert re.search(r"When only orders changes: 1 job, 2 stages \(steps [\d, ]+\)\.", text)
     assert re.search(r"When only customer changes: 1 job, 2 stages \(steps [\d, ]+\)\.", text)
 

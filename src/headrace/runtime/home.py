@@ -34,7 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "keep_seconds": 60,
     "rollup_parts": 32,
     "max_rows_per_batch": 5_000_000,
-    "rows_here": 1_000_000,
+    "rows_here": 3_000_000,
 }
 
 
