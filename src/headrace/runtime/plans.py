@@ -73,7 +73,8 @@ def plan_of(
     asked = _Asked(rates or {}, spans or {}, tuples, rewriting)
     told = (*sorted(asked.rates.items()), *sorted(asked.spans.items()))
     shapes = tuple((item.id, item.columns, item.option("retain")) for item in inputs)
-    key = (query.sql(), timed, told, tuples, rewriting, shapes)
+    policies = tuple((item.id, *_policies(item)) for item in _read_through(source, query, timed))
+    key = (query.sql(), timed, told, tuples, rewriting, shapes, policies)
     known = home.plans.get(key)
     if known is None:
         try:
@@ -92,6 +93,20 @@ def _all_inputs(source: Snapshot, query: Query, timed: bool) -> list[Object]:
         item = source.find(ref.name)
         found += _all_inputs(source, query_of(item), timed) if _inlined(item, timed) else [item]
     return found
+
+
+def _read_through(source: Snapshot, query: Query, timed: bool) -> list[Object]:
+    """The views that are read through their queries."""
+    found = []
+    for item in (source.find(ref.name) for ref in query.relations()):
+        if _inlined(item, timed):
+            found += [item, *_read_through(source, query_of(item), timed)]
+    return found
+
+
+def _policies(item: Object) -> tuple[object, ...]:
+    """When a view is refreshed, if not always."""
+    return tuple(item.option(policy) for policy in ("every", "after_rows", "on_demand"))
 
 
 def _inlined(item: Object, timed: bool) -> bool:
@@ -166,6 +181,8 @@ def _bound(home: Home, source: Snapshot, query: Query, timed: bool, reads: list[
     views: dict[int, Node] = {}
     for number, item in enumerate(items):
         if _inlined(item, timed):
+            if any(_policies(item)):
+                raise NoPlan(f"{item.name} is refreshed when its own policy says so, and keeps no times of its changes")
             views[number], grows = _bound(home, source, query_of(item), timed, reads)
             if grows:
                 raise NoPlan(f"results of {item.name} only come, and it keeps no times at which they came")
