@@ -77,7 +77,8 @@ def test_views_over_keys_that_hash_alike(
     for module in HASHING:
         monkeypatch.setattr(f"headrace.{module}.hash_sql", hashed)
     # What cannot be hashed here is hashed by the engine.
-    monkeypatch.setattr("headrace.maintenance.here.can_hash", lambda _kinds: False)
+    for module in ("here", "filling"):
+        monkeypatch.setattr(f"headrace.maintenance.{module}.can_hash", lambda _kinds: False)
     home.sql(f"ALTER HOME SET (rows_here = {rows_here})")
     for name, query in QUERIES.items():
         home.sql(f"CREATE VIEW v_{name} AS {query} REFRESH POLICY INCREMENTAL")

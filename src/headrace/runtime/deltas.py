@@ -322,6 +322,11 @@ class Deltas:
             elif self._made(item) is None:
                 self._tag(Expected([item], reached))
 
+    def keeps_current(self, items: Sequence[Object]) -> bool:
+        """Whether the current rows of all keyed objects among these are kept."""
+        keyed = [item for item in items if item.log == "upsert" and not item.maintained]
+        return all(self._state(item) is not None for item in keyed)
+
     def _state(self, item: Object) -> Object | None:
         found = next(iter(states.states_of(self.transaction, item)), None)
         if found is None or found.option("print") != states.fingerprint(current_rows(item), "current"):

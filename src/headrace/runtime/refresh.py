@@ -262,7 +262,7 @@ class _Refresh:
         kept = held(self.transaction, self.view, plan.program)
         if self.last is None:
             return self._whole(FIRST_TIME, plan)
-        if kept is None:
+        if kept is None or not (self.mode.always or self.deltas.keeps_current(plan.inputs)):
             return self._whole("what it keeps to follow changes was not there", plan)
         book = book_of(self.transaction, self.view)
         place = book.place(self.last)
