@@ -62,7 +62,7 @@ def _lines(tables: list[pa.Table]) -> list[Any]:
 
 
 @pytest.mark.parametrize("state", [BAG, WHOLE])
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=st.lists(LINES, max_size=4))
 def test_a_bag_holds_all_that_came(
     tmp_path_factory: pytest.TempPathFactory, state: State, pieces: list[list[Line]]
@@ -75,7 +75,7 @@ def test_a_bag_holds_all_that_came(
     assert held == Counter(line for lines in pieces for line in lines)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=st.lists(LINES, max_size=4))
 def test_a_unique_state_holds_the_newest_row_of_each_key(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[list[Line]]
