@@ -15,7 +15,7 @@ import pytest
 
 import headrace
 from headrace import HeadraceError
-from headrace.engine import CAPABILITIES, LACKS, Engine, open_engine
+from headrace.engine import CAPABILITIES, LACKS, Engine, _asking_again, open_engine
 from headrace.session import Session
 from tests.conftest import rows, tagged
 
@@ -143,3 +143,18 @@ def test_no_server_there(free_port: int) -> None:
 def test_importing_starts_nothing() -> None:
     code = "import sys, headrace; assert 'pyspark' not in sys.modules and 'pysail' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_answer_that_cannot_be_read_is_asked_for_again() -> None:
+    class Failure(Exception):
+        def __init__(self, told: str) -> None:
+            self.told = told
+
+        def details(self) -> str:
+            return self.told
+
+    policy = _asking_again()
+    assert policy.can_retry(Failure("Exception deserializing response!"))
+    assert not policy.can_retry(Failure("failed to connect to all addresses"))
+    assert not policy.can_retry(ValueError("of another kind"))
+    assert policy.max_retries == 3
