@@ -59,8 +59,8 @@ class Outcome:
 
 
 @dataclass
-class Execution:
-    """One run of one program over about so many `rows` of changes. `held`: each state's runs, by operator and name."""
+class Running:
+    """One run of one program, wherever it runs. `held`: each state's runs, by operator and name."""
 
     engine: Engine
     program: Program
@@ -69,9 +69,24 @@ class Execution:
     version: int
     buckets: int
     clock: Clock | None = None
+    _notes: list[BucketChange] = field(default_factory=list)
+
+    def finished(self, placed: Placed, rows: pa.Table) -> Any:
+        """Let the engine make changes of what an operator gave, as a frame."""
+        assert placed.after is not None
+
+        def scans(name: str) -> Any:
+            return scan_frame(self.engine, self.root, self.held[placed.number, name])
+
+        return finish(self.engine, placed.after, self.engine.frame(rows), scans)
+
+
+@dataclass
+class Execution(Running):
+    """A run in tasks, over about so many `rows` of changes."""
+
     rows: int = 0
     _ready: dict[int, tuple[Any, bool]] = field(default_factory=dict)
-    _notes: list[BucketChange] = field(default_factory=list)
     _found: dict[int, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
 
     def run(
@@ -204,13 +219,8 @@ class Execution:
                 self._ready[number] = (self.engine.frame(mine), False)
 
     def _finish(self, placed: Placed, rows: pa.Table) -> None:
-        """Let the engine make changes of what an operator gave, for whoever reads that operator."""
-        assert placed.after is not None
-
-        def scans(name: str) -> Any:
-            return scan_frame(self.engine, self.root, self.held[placed.number, name])
-
-        done = finish(self.engine, placed.after, self.engine.frame(rows), scans)
+        """What the engine makes of what an operator gave, for whoever reads that operator."""
+        done = self.finished(placed, rows)
         for edge in self.program.out_of(placed.number):
             self._ready[edge.number] = (done, True)
 

@@ -23,15 +23,13 @@ import pyarrow.compute as pc
 
 from headrace.algebra.deaths import DEATH
 from headrace.algebra.nodes import Column
-from headrace.engine import Engine
 from headrace.errors import EngineError, HeadraceError
 from headrace.language.types import arrow_type
-from headrace.maintenance.after import finish
-from headrace.maintenance.execution import Outcome, scan_frame
+from headrace.maintenance.execution import Outcome, Running
 from headrace.maintenance.kernels.scalars import NotHere, through
-from headrace.maintenance.operators.base import Clock, Operator
-from headrace.maintenance.program import ROOT, TICK, Edge, Placed, Program, schedule
-from headrace.maintenance.stages import BucketChange, Held, KeptBucket, wide_schema
+from headrace.maintenance.operators.base import Operator
+from headrace.maintenance.program import ROOT, TICK, Edge, Placed, schedule
+from headrace.maintenance.stages import KeptBucket, wide_schema
 from headrace.maintenance.ticks import tick_table, told
 from headrace.maintenance.wide import MARKS, enter, renamed, routed, union_of
 from headrace.storage.hashing import can_hash, hashes
@@ -42,18 +40,10 @@ _MANY = 20_000
 
 
 @dataclass
-class Here:
-    """One run of one program; see `execution.Execution`, which does the same in tasks."""
+class Here(Running):
+    """A run in this process; see `execution.Execution`, which does the same in tasks."""
 
-    engine: Engine
-    program: Program
-    held: Mapping[tuple[int, str], Held]
-    root: str
-    version: int
-    buckets: int
-    clock: Clock | None = None
     _arrived: dict[int, pa.Table] = field(default_factory=dict)
-    _notes: list[BucketChange] = field(default_factory=list)
 
     def run(
         self,
@@ -181,7 +171,7 @@ class Here:
         edges = [edge.number for edge in self.program.out_of(placed.number) if edge.number in active]
         if placed.after is None or not given.num_rows:
             return dict.fromkeys(edges, given)
-        return dict.fromkeys(edges, self._finished(placed, given))
+        return dict.fromkeys(edges, self.finished(placed, given))
 
     def _routed(self, edge: Edge, rows: pa.Table) -> tuple[pa.Table, np.ndarray]:
         """The rows with the hash of their key, and the bucket of each."""
@@ -191,14 +181,6 @@ class Here:
         if "__h" not in rows.column_names:
             rows = rows.append_column("__h", pa.array(found))
         return rows, found % (edge.buckets or self.buckets) if edge.key else np.zeros(len(found), dtype=np.int64)
-
-    def _finished(self, placed: Placed, rows: pa.Table) -> Any:
-        assert placed.after is not None
-
-        def scans(name: str) -> Any:
-            return scan_frame(self.engine, self.root, self.held[placed.number, name])
-
-        return finish(self.engine, placed.after, self.engine.frame(rows), scans)
 
 
 @dataclass(frozen=True)
