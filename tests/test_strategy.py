@@ -178,6 +178,7 @@ def test_states_stand_still_while_a_change_is_dearer_to_follow(
         change(loaded, 10 * number)
         (record,) = loaded.refresh().views
         found.append((record.strategy, record.reason))
+        assert ("What it keeps stands where the view was at snapshot" in loaded.explain("v")) == (way is Way.STAND)
         check(loaded)
     assert [strategy for strategy, _reason in found] == ["differential", *["recompute"] * 3, "differential"]
     assert "as a whole it takes about" in found[1][1]

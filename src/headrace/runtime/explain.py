@@ -15,6 +15,7 @@ from headrace.language import (
     format_duration,
     format_time,
 )
+from headrace.runtime.books import book_of
 from headrace.runtime.describe import LOGS, key_sentence
 from headrace.runtime.estimates import plan_lines, rows_of, whole_line
 from headrace.runtime.home import Home, query_of
@@ -128,6 +129,12 @@ def _plan(home: Home, snapshot: Snapshot, item: Object) -> list[str]:
     lines = plan_lines(home, snapshot, plan, item)
     if not kept and plan.program.operators:
         lines.append(_not_kept(home, snapshot, plan))
+    stands = book_of(snapshot, item).stands
+    if stands is not None:
+        lines.append(
+            f"What it keeps stands where the view was at snapshot {stands['read_snapshot']}: following the changes "
+            "since was dearer than the query. It catches up once that would have paid."
+        )
     lines += [f"In its plan, {plan.rewriting}."] if plan.rewriting else []
     lines += ["", "How it is maintained by its changes:" if kept else "How it would be maintained by its changes:"]
     told = PlanWords(home, snapshot, plan, item if kept else None)
