@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 from headrace.storage import arrangements, runs
-from headrace.storage.arrangements import Appended, Bucket, Run
+from headrace.storage.arrangements import RATIO, Appended, Bucket, Run
 from tests.kernels import tools
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string()), ("__h", pa.int64()), ("__w", pa.int64())])
@@ -160,9 +160,9 @@ def test_few_runs_and_little_rewriting(tmp_path: Path) -> None:
         most = max(most, len(kept.runs))
         rows = [run.rows for run in kept.runs]
         assert sum(rows) == total
-        assert all(older >= 4 * newer for older, newer in pairwise(rows))
-    assert most <= np.log(total) / np.log(4) + 2
-    assert kept.written <= 6 * total * np.log(total) / np.log(4)
+        assert all(older >= RATIO * newer for older, newer in pairwise(rows))
+    assert most <= np.log2(total) + 2
+    assert kept.written <= 2 * total * np.log2(total)
 
 
 def test_a_small_change_leaves_a_large_run_alone(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_failed_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_only_so_many_runs_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_MOST_OPEN", 2)
+    monkeypatch.setattr(runs, "_most_open", lambda: 2)
     kept = Kept(tmp_path)
     for size in (1000, 100, 10, 1):
         kept.append(numbered(np.arange(size), np.arange(size)))

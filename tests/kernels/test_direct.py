@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from headrace.algebra.deaths import DEATH, NEVER
 from headrace.algebra.nodes import Column, Equal
-from headrace.maintenance import stages
+from headrace.maintenance import kept
+from headrace.maintenance.kept import Held, KeptBucket
 from headrace.maintenance.operators.base import Clock, Input
 from headrace.maintenance.operators.direct_distinct import DirectDistinct
 from headrace.maintenance.operators.direct_join import DirectJoin
 from headrace.maintenance.operators.expire import Expire
-from headrace.maintenance.stages import Held, KeptBucket
 from headrace.storage.arrangements import Run
 from headrace.storage.bags import consolidate
 
@@ -111,7 +111,7 @@ def folder() -> str:
 
 @pytest.fixture(autouse=True, params=[1, 8], ids=["small pages", "few pages"])
 def rows_a_page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(stages, "ROWS_A_PAGE", request.param)
+    monkeypatch.setattr(kept, "ROWS_A_PAGE", request.param)
     return int(request.param)
 
 

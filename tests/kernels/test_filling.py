@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Column
 from headrace.maintenance.filling import can_fill, fill
+from headrace.maintenance.kept import Held, bucket_of
 from headrace.maintenance.operators.base import State
-from headrace.maintenance.stages import Held, bucket_of
 from headrace.storage.hashing import hashes
 
 COLUMNS = (Column("k", "INT"), Column("s", "STRING"), Column("at", "BIGINT"))

@@ -11,8 +11,9 @@ import pytest
 from headrace.errors import StorageError
 from headrace.storage import housekeeping
 from headrace.storage.catalog import Catalog, Snapshot
-from headrace.storage.files import Files
+from headrace.storage.files import Files, Written
 from headrace.storage.records import Object
+from headrace.storage.transactions import NewPart
 from headrace.storage.writer import write_table
 from tests.storage.conftest import Store, log_rows
 
@@ -49,6 +50,48 @@ def test_few_parts_are_left_alone(store: Store) -> None:
     for time in range(3):
         before = store.add(item, time)
     assert roll_up(store, item, most=3) == (0, before)
+
+
+def sizes(snapshot: Snapshot, item: Object) -> list[int]:
+    return sorted(part.rows for part in snapshot.parts(item))
+
+
+def test_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that no refresh has to wait for the roll-up of all; the oldest come first, and two in any case."""
+    item = store.create("a")
+    for time in range(6):
+        store.add(item, time)
+    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", 3)
+    merged, after = roll_up(store, item, most=4)
+    assert (merged, sizes(after, item)) == (3, [1, 1, 1, 3])
+    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", 1)
+    merged, after = roll_up(store, item, most=3)
+    assert (merged, sizes(after, item)) == (2, [1, 1, 4])
+    merged, after = roll_up(store, item, most=0)  # far too many: all at once
+    assert (merged, sizes(after, item)) == (3, [6])
+    assert store.times(item, after) == list(range(6))
+
+
+def test_a_file_goes_with_the_last_of_its_pieces(store: Store) -> None:
+    item = store.create("a")
+    first = store.add(item, 1)
+    (path,) = first.parts(item)[0].files
+    transaction = store.begin("pieces")
+    transaction.remove_parts(first.parts(item))
+    for piece in range(2):
+        transaction.add_part(NewPart(item.id, 0, 0, (Written(f"{path}#{piece}", 1, 1),), None, None, True))
+    both = transaction.commit()
+    transaction = store.begin("one less")
+    transaction.remove_parts(both.parts(item)[:1])
+    left = transaction.commit()
+    housekeeping.drop_old_snapshots(store.catalog, store.files, 1, 0)
+    assert housekeeping.remove_orphans(store.catalog, store.files) == 0
+    assert store.files.all() == [path]
+    transaction = store.begin("none")
+    transaction.remove_parts(left.parts(item))
+    transaction.commit()
+    housekeeping.drop_old_snapshots(store.catalog, store.files, 1, 0)
+    assert store.files.all() == []
 
 
 def test_large_files_are_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -178,6 +179,7 @@ def is_type(text: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
 def arrow_type(ddl: str) -> pa.DataType:
     """The Arrow type that holds a column of this DDL type."""
     return _to_arrow(_Reader(normalise_type(ddl)))

@@ -19,6 +19,7 @@ from headrace.engine import Engine, apart
 from headrace.language.types import arrow_type
 from headrace.maintenance.execution import scan_frame
 from headrace.maintenance.filling import can_fill, fill, parquet_pieces
+from headrace.maintenance.kept import BucketChange, Held, KeptBucket, read_note, state_schema
 from headrace.maintenance.operators.base import State, hash_sql, quote
 from headrace.maintenance.operators.direct_distinct import DirectDistinct
 from headrace.maintenance.operators.direct_join import DirectJoin
@@ -26,7 +27,7 @@ from headrace.maintenance.operators.emitted import EmittedOperator
 from headrace.maintenance.operators.expire import Expire
 from headrace.maintenance.operators.expiring_join import ExpiringJoin
 from headrace.maintenance.program import Placed, Program
-from headrace.maintenance.stages import BucketChange, Held, KeptBucket, read_note, state_schema, wide_schema
+from headrace.maintenance.stages import wide_schema
 from headrace.maintenance.wide import MARKS, ROUTE, union_of
 
 #: Up to so many rows to read, states are collected and written here; beyond, tasks write them.

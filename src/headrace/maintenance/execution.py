@@ -13,20 +13,10 @@ import pyarrow as pa
 from headrace.algebra.nodes import Column
 from headrace.engine import Engine
 from headrace.maintenance.after import finish
+from headrace.maintenance.kept import BucketChange, Held, bucket_of, read_note, state_schema
 from headrace.maintenance.operators.base import Clock, State
 from headrace.maintenance.program import ROOT, Edge, Placed, Program, schedule
-from headrace.maintenance.stages import (
-    BucketChange,
-    Exit,
-    Held,
-    Slot,
-    Stage,
-    Work,
-    bucket_of,
-    read_note,
-    state_schema,
-    wide_schema,
-)
+from headrace.maintenance.stages import Exit, Slot, Stage, Work, wide_schema
 from headrace.maintenance.ticks import tick_table, told
 from headrace.maintenance.wide import (
     MARKS,

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.language.types import arrow_type
+from headrace.maintenance.kept import BucketChange, Held, KeptBucket, state_schema
 from headrace.maintenance.operators.base import State
-from headrace.maintenance.stages import BucketChange, Held, KeptBucket, state_schema
 from headrace.storage.bags import ascending, integers, take
 from headrace.storage.hashing import can_hash, hashes
 

@@ -26,17 +26,19 @@ from headrace.algebra.nodes import Column
 from headrace.errors import EngineError, HeadraceError
 from headrace.language.types import arrow_type
 from headrace.maintenance.execution import Outcome, Running
+from headrace.maintenance.kept import KeptBucket, KeptBuckets
 from headrace.maintenance.kernels.scalars import NotHere, through
-from headrace.maintenance.operators.base import Operator
+from headrace.maintenance.operators.base import Operator, State
 from headrace.maintenance.program import ROOT, TICK, Edge, Placed, schedule
-from headrace.maintenance.stages import KeptBucket, wide_schema
+from headrace.maintenance.stages import wide_schema
 from headrace.maintenance.ticks import tick_table, told
 from headrace.maintenance.wide import MARKS, enter, renamed, routed, union_of
 from headrace.storage.hashing import can_hash, hashes
 from headrace.storage.runs import written_together
 
-#: Changes of more rows are worth a thread for each bucket.
+#: Changes of more rows are worth several threads.
 _MANY = 20_000
+_THREADS = os.cpu_count() or 2
 
 
 @dataclass
@@ -128,8 +130,7 @@ class Here(Running):
         """What the operators of a level give for the changes that came to them, by the edge it leaves by."""
         work = [task for number in level for task in self._tasks(self.program.operators[number])]
         if sum(table.num_rows for task in work for table in task.changes) > _MANY:
-            # Kernels spend their time in Arrow and NumPy, which let others run meanwhile.
-            with ThreadPoolExecutor(os.cpu_count() or 2) as threads:
+            with ThreadPoolExecutor(_THREADS) as threads:
                 done = list(threads.map(_run, work, [copy_context() for _task in work]))
         else:
             done = [task.run() for task in work]
@@ -139,11 +140,11 @@ class Here(Running):
             found = [given for task, given in zip(work, done, strict=True) if task.number == number]
             if found:
                 leaving.update(self._leaving(placed, found, active))
-        self._notes += [note for task in work for kept in task.states.values() if (note := kept.change()) is not None]
+        self._notes += [change for task in work for kept in task.states.values() for change in kept.changes()]
         return leaving
 
     def _tasks(self, placed: Placed) -> list[_Task]:
-        """One for each bucket that changes came to."""
+        """The buckets that changes came to, several at a time."""
         came = [edge for edge in self.program.into(placed.number) if edge.number in self._arrived]
         slots: dict[int, list[tuple[pa.Table, np.ndarray]]] = defaultdict(list)
         for edge in came:
@@ -151,19 +152,23 @@ class Here(Running):
         places = [some for tables in slots.values() for _table, some in tables]
         operator = told(placed.operator, self.clock)
         tasks = []
-        for bucket in np.unique(np.concatenate(places)) if places else ():
+        for group in _groups(operator, np.concatenate(places)) if places else ():
             changes = []
             for slot, read in enumerate(operator.inputs):
                 schema = wide_schema((*read.columns, *MARKS[1:3], Column("__h", "BIGINT")))
-                mine = [_only(table, some == bucket).select(schema.names) for table, some in slots[slot]]
+                mine = [_only(table, np.isin(some, group)).select(schema.names) for table, some in slots[slot]]
                 here = [table.cast(schema) for table in mine] or [schema.empty_table()]
                 changes.append(pa.concat_tables(here).combine_chunks())
-            states = {
-                state.name: KeptBucket(self.root, self.version, self.held[placed.number, state.name], int(bucket))
-                for state in operator.states
-            }
+            of = next((edge.buckets for edge in came if edge.buckets), None) or self.buckets
+            states = {state.name: self._kept(placed, state, group, of) for state in operator.states}
             tasks.append(_Task(placed.number, operator, changes, states))
         return tasks
+
+    def _kept(self, placed: Placed, state: State, group: Sequence[int], of: int) -> KeptBucket | KeptBuckets:
+        held = self.held[placed.number, state.name]
+        if len(group) == 1:
+            return KeptBucket(self.root, self.version, held, group[0])
+        return KeptBuckets(self.root, self.version, held, group, of)
 
     def _leaving(self, placed: Placed, found: Sequence[pa.Table], active: set[int]) -> dict[int, Any]:
         schema = wide_schema((*placed.operator.columns, *MARKS[1:3]))
@@ -190,7 +195,7 @@ class _Task:
     number: int
     operator: Operator
     changes: Sequence[pa.Table]
-    states: Mapping[str, KeptBucket]
+    states: Mapping[str, KeptBucket | KeptBuckets]
 
     def run(self) -> pa.Table:
         return self.operator.delta(self.changes, self.states)
@@ -231,6 +236,16 @@ def _can_route(edge: Edge) -> bool:
     """Whether the hash of an edge's key can be told here."""
     types = {column.name: column.type for column in edge.columns}
     return edge.target == ROOT or can_hash(arrow_type(types[name]) for name in edge.key)
+
+
+def _groups(operator: Operator, places: np.ndarray) -> list[list[int]]:
+    """The buckets of changed rows, as they are worked on together. The pages of a calendar are kept by bucket."""
+    numbers = [int(number) for number in np.unique(places)]
+    if any(state.calendar is not None for state in operator.states):
+        return [[number] for number in numbers]
+    # Kernels spend their time in Arrow and NumPy, which let others run meanwhile.
+    count = min(len(numbers), _THREADS) if len(places) > _MANY else 1
+    return [numbers[start::count] for start in range(count)]
 
 
 def _only(table: pa.Table, mask: np.ndarray) -> pa.Table:

@@ -7,24 +7,19 @@ passes rows of other edges on, and writes the new runs of the states. The names 
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headrace.algebra.nodes import Column
 from headrace.language.types import arrow_type
-from headrace.maintenance.operators.base import Calendar, Operator, State
+from headrace.maintenance.kept import Held, KeptBucket
+from headrace.maintenance.operators.base import Operator
 from headrace.maintenance.wide import MARKS, NOTE_EDGE, ROUTE
-from headrace.storage.arrangements import Bucket, Run
 
 _BATCH = 1 << 16
-#: A page of a calendar with fewer rows is not worth a file of its own.
-ROWS_A_PAGE = 8_192
 
 
 @dataclass(frozen=True)
@@ -42,33 +37,6 @@ class Exit:
 
     edge: int
     columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True)
-class Held:
-    """A state's place and the runs it has, bucket by bucket."""
-
-    state: State
-    id: int
-    folder: str
-    runs: Mapping[int, tuple[Run, ...]]
-
-
-@dataclass(frozen=True)
-class BucketChange:
-    """What one bucket of a state became."""
-
-    state: int
-    bucket: int
-    new: tuple[Run, ...]
-    gone: tuple[str, ...]
-    looked_at: int
-
-
-def read_note(text: str) -> BucketChange:
-    """What a task noted of a bucket."""
-    note = json.loads(text)
-    return BucketChange(**{**note, "new": tuple(Run(**run) for run in note["new"]), "gone": tuple(note["gone"])})
 
 
 @dataclass(frozen=True)
@@ -140,123 +108,6 @@ class Stage:
             yield from self._wide(
                 pa.table({"__e": _constant(NOTE_EDGE, len(notes)), "__note": pa.array(notes, pa.string())})
             )
-
-
-@dataclass
-class KeptBucket:
-    """A bucket of a state in a task; remembers which runs it wrote and replaced."""
-
-    root: str
-    version: int
-    held: Held
-    bucket: int
-    looked_at: int = 0
-    new: list[Run] = field(default_factory=list)
-    gone: list[Run] = field(default_factory=list)
-
-    @property
-    def _runs(self) -> list[Run]:
-        return [run for run in self.held.runs.get(self.bucket, ()) if run not in self.gone] + self.new
-
-    def _open(self, runs: Sequence[Run] | None = None) -> Bucket:
-        return bucket_of(self.root, self.held.state, self._runs if runs is None else runs)
-
-    def lookup(self, hashes: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
-        found = self._open().lookup(hashes, columns)
-        self.looked_at += found.num_rows
-        return found
-
-    def scan(self) -> pa.Table:
-        found = self._open().scan()
-        self.looked_at += found.num_rows
-        return found
-
-    def due(self, after: int, upto: int) -> pa.Table:
-        runs = [run for run in self._runs if (run.oldest or 0) <= upto and (run.newest or 0) > after]
-        found = self._open(runs).between(after, upto)
-        self.looked_at += found.num_rows
-        return found
-
-    def add(self, rows: pa.Table, dead: int | None = None) -> None:
-        schema = state_schema(self.held.state)
-        calendar = self.held.state.calendar
-        if calendar is None:
-            self._append(rows.select(schema.names).cast(schema), self._runs)
-            return
-        if calendar.in_order:
-            rows = rows.set_column(rows.column_names.index("__h"), "__h", rows.column(calendar.death))
-        rows = rows.select(schema.names).cast(schema)
-        if len(np.unique(rows.column(calendar.death).to_numpy() // calendar.width)) > 1:
-            rows = self._with_loose(rows, calendar, dead)
-        pages = rows.column(calendar.death).to_numpy() // calendar.width
-        several = np.unique(pages)
-        if len(several) * ROWS_A_PAGE > rows.num_rows and len(several) > 1:
-            self._append(rows, (), calendar.death)
-            return
-        for page in several:
-            runs = [run for run in self._runs if calendar.page(run.oldest, run.newest) == page]
-            self._append(rows.filter(pa.array(pages == page)), runs, calendar.death)
-
-    def _with_loose(self, rows: pa.Table, calendar: Calendar, dead: int | None) -> pa.Table:
-        """The rows and those of the last runs of many pages, which they take the place of; what is dead is left out."""
-        loose = [run for run in self._runs if calendar.page(run.oldest, run.newest) is None]
-        merged, tables = self._open(loose).last(rows.num_rows)
-        self._forget(merged)
-        rows = pa.concat_tables([*tables, rows])
-        return rows if dead is None else rows.filter(pc.greater(rows.column(calendar.death), dead))
-
-    def _append(self, rows: pa.Table, runs: Sequence[Run], death: str = "") -> None:
-        # Rows that die at different times are different rows.
-        made = self._open(runs).append(rows, self._path, distinct=bool(death))
-        self._forget(made.replaced)
-        if made.new is None:
-            return
-        new = made.new
-        if death:
-            ends = pc.min_max(rows.column(death)).as_py()
-            oldest = min([ends["min"], *(run.oldest for run in made.replaced if run.oldest is not None)])
-            newest = max([ends["max"], *(run.newest for run in made.replaced if run.newest is not None)])
-            new = replace(new, oldest=oldest, newest=newest)
-        self.new.append(new)
-
-    def replace(self, rows: pa.Table) -> None:
-        self._forget([*self.held.runs.get(self.bucket, ()), *self.new])
-        self.add(rows)
-
-    def _forget(self, runs: Sequence[Run]) -> None:
-        for run in runs:
-            if run in self.new:
-                self.new.remove(run)
-            elif run not in self.gone:
-                self.gone.append(run)
-
-    def _path(self) -> str:
-        return f"{self.held.folder}/part={self.bucket}/v{self.version}/{uuid.uuid4().hex[:12]}.arrow"
-
-    def change(self) -> BucketChange | None:
-        """What this bucket became; None where it was not even looked at."""
-        if not (self.new or self.gone or self.looked_at):
-            return None
-        gone = tuple(run.path for run in self.gone)
-        return BucketChange(self.held.id, self.bucket, tuple(self.new), gone, self.looked_at)
-
-    def note(self) -> str | None:
-        """What this bucket became, for the driver to read."""
-        change = self.change()
-        return None if change is None else json.dumps({**vars(change), "new": [vars(run) for run in change.new]})
-
-
-def state_schema(state: State) -> pa.Schema:
-    """How a state's runs are stored: the row, the hash of its key, the measures."""
-    fields = [(column.name, arrow_type(column.type)) for column in state.columns]
-    measures = [(column.name, arrow_type(column.type)) for column in state.measures]
-    return pa.schema([*fields, ("__h", pa.int64()), *measures])
-
-
-def bucket_of(root: str, state: State, runs: Sequence[Run]) -> Bucket:
-    """One bucket of a state, with these runs."""
-    measures = tuple(column.name for column in state.measures)
-    return Bucket(root, runs, state_schema(state), measures, unique=state.key if state.unique else ())
 
 
 def wide_schema(columns: Sequence[Column]) -> pa.Schema:

@@ -14,10 +14,10 @@ from headrace.engine import Engine
 from headrace.language.types import arrow_type
 from headrace.maintenance.execution import Execution
 from headrace.maintenance.here import Here
+from headrace.maintenance.kept import BucketChange, Held
 from headrace.maintenance.operators.base import quote
 from headrace.maintenance.operators.current_rows import CurrentRows
 from headrace.maintenance.program import ROOT, Edge, Placed, Program
-from headrace.maintenance.stages import BucketChange, Held
 from headrace.storage.records import Object
 
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from headrace.maintenance.kept import Held
 from headrace.maintenance.operators.base import Clock, Operator
 from headrace.maintenance.operators.direct_distinct import DirectDistinct
 from headrace.maintenance.operators.direct_join import DirectJoin
 from headrace.maintenance.operators.expire import Expire
 from headrace.maintenance.operators.expiring_join import ExpiringJoin
 from headrace.maintenance.program import TICK, Program
-from headrace.maintenance.stages import Held
 from headrace.storage.arrangements import Run
 
 

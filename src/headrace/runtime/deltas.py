@@ -33,12 +33,12 @@ from headrace.maintenance.deltas import (
 )
 from headrace.maintenance.filling import can_fill, fill, parquet_pieces
 from headrace.maintenance.forgetting import Forgetting
+from headrace.maintenance.kept import BucketChange, Held
 from headrace.maintenance.lifetimes import born, windowed
 from headrace.maintenance.logs import listed, log_fields
 from headrace.maintenance.operators.base import hash_sql
 from headrace.maintenance.readings import BORN, Reading, appended_spans, born_rows, events, keyed_spans, still_turning
 from headrace.maintenance.relations import Relations, least
-from headrace.maintenance.stages import BucketChange, Held
 from headrace.maintenance.tagging import Upserted, current_program, current_rows, no_changes, tag, upserts
 from headrace.maintenance.version_changes import versions_between, versions_changed
 from headrace.runtime import states

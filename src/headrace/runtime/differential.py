@@ -14,12 +14,12 @@ from headrace.maintenance.building import Building
 from headrace.maintenance.deltas import Delta, NoDelta
 from headrace.maintenance.execution import Execution
 from headrace.maintenance.here import Here
+from headrace.maintenance.kept import Held
 from headrace.maintenance.operators.base import Clock
 from headrace.maintenance.points import points_between
 from headrace.maintenance.program import schedule
 from headrace.maintenance.readings import BORN
 from headrace.maintenance.relations import Relations, least
-from headrace.maintenance.stages import Held
 from headrace.maintenance.terms import without_empty_terms
 from headrace.maintenance.ticks import due_buckets, due_rows
 from headrace.planner.cost import Costs, estimate

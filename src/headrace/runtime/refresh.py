@@ -15,9 +15,9 @@ from typing import Any
 from headrace.errors import EngineError
 from headrace.language import Query
 from headrace.maintenance.deltas import NoDelta
+from headrace.maintenance.kept import Held
 from headrace.maintenance.points import dies_by_now, reaches, refresh_time
 from headrace.maintenance.relations import Relations, point_at
-from headrace.maintenance.stages import Held
 from headrace.planner.cost import Costs
 from headrace.runtime.books import Book, Way, book_of, note
 from headrace.runtime.deltas import Deltas

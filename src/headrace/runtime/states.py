@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from headrace.maintenance.kept import BucketChange, Held
 from headrace.maintenance.operators.base import Operator, State
 from headrace.maintenance.program import Program
-from headrace.maintenance.stages import BucketChange, Held
 from headrace.storage import faults
 from headrace.storage.arrangements import Run
 from headrace.storage.catalog import Snapshot

@@ -11,7 +11,7 @@ more than keys is compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from headrace.storage.bags import HASH, WEIGHT, Ints, codes, consolidate, integers, newest, take
+from headrace.storage.bags import HASH, WEIGHT, Ints, codes, consolidate, distinct, integers, newest, take
 from headrace.storage.runs import ROWS_A_BATCH, Run, RunFiles
 
-__all__ = ["Appended", "Bucket", "Run"]
+__all__ = ["Appended", "Bucket", "Run", "append_together", "lookup_together"]
 
+#: A run is merged with those after it once they are together more than this part of its rows. Twice as many would have
+#: a change rewritten twice as often, for one run less to look into.
+RATIO = 2
 #: Text of more bytes than this in one column needs 64-bit offsets while it is merged.
 _MOST_TEXT = 1 << 30
 #: So many rows are looked at to tell whether many are equal.
@@ -61,28 +64,25 @@ class Bucket:
         self.schema = schema.remove_metadata()
         self.measures = measures
         self.unique = unique
-        self._files = RunFiles(root, cache)
+        self.files = RunFiles(root, cache)
 
     def lookup(self, hashes: Ints, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows whose `__h` is among the hashes. With `unique`, no more than some columns may be asked for."""
-        wanted = np.unique(hashes)
-        found: list[pa.RecordBatch] = []
-        touched = []
-        for run in self.runs if len(wanted) else ():
-            batches = self._files.open(run).lookup(wanted, columns)
-            if batches:
-                found += batches
-                touched.append(run)
-        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
-        table = pa.Table.from_batches(found, schema)
-        return self._put_together(table, touched)
+        return lookup_together([(self, distinct(hashes))], columns)
+
+    def found(self, wanted: Ints, columns: Sequence[str] | None) -> list[tuple[Run, list[pa.RecordBatch]]]:
+        """The rows with one of the hashes, which are sorted and distinct, run by run as they stand there."""
+        if not len(wanted):
+            return []
+        looked = [(run, self.files.open(run).lookup(wanted, columns)) for run in self.runs]
+        return [(run, batches) for run, batches in looked if batches]
 
     def scan(self) -> pa.Table:
         """All rows."""
         table = pa.concat_tables(self._tables(self.runs) or [self.schema.empty_table()])
-        return self._put_together(table, self.runs)
+        return self.put_together(table, self.runs)
 
-    def _put_together(self, table: pa.Table, runs: Sequence[Run]) -> pa.Table:
+    def put_together(self, table: pa.Table, runs: Sequence[Run]) -> pa.Table:
         """Rows of some runs, which stand below one another, oldest first."""
         if len(runs) <= 1:
             return table  # a run is consolidated as it stands
@@ -93,52 +93,60 @@ class Bucket:
 
     def between(self, after: int, upto: int) -> pa.Table:
         """All rows with a hash above `after` and up to `upto`: for arrangements whose hash is an order."""
-        found = [batch for run in self.runs for batch in self._files.open(run).between(after, upto)]
+        found = [batch for run in self.runs for batch in self.files.open(run).between(after, upto)]
         return pa.Table.from_batches(found, self.schema)
 
     def append(
-        self, table: pa.Table, new_path: Callable[[], str], *, ratio: int = 4, distinct: bool = False
+        self, table: pa.Table, new_path: Callable[[], str], *, ratio: int = RATIO, distinct: bool = False
     ) -> Appended:
         """Add a change to the bucket: write one new run, which may replace the last ones.
 
         `new_path` names the file below the root. Columns that are not in the schema are left out. `distinct`: hardly
         any rows are equal, so that inserts are left as they are.
         """
-        fresh = self._fitted(table)
-        if self.unique:
-            return self._append_newest(fresh, new_path, ratio)
-        inserts = self._inserts_only(fresh)
-        if not inserts:
-            # Only what is left of the change decides which runs are small against it.
-            fresh = consolidate(fresh, self.measures)
-            inserts = self._inserts_only(fresh)
+        fresh, inserts = self.netted(table)
         if not fresh.num_rows:
             return Appended(None, ())
-        merged = self._merged(fresh.num_rows, ratio)
-        rows = _in_one_piece(pa.concat_tables([*self._tables(merged), fresh]))
-        inserts = inserts and all(run.inserts_only for run in merged)
+        merged = self.merged(fresh.num_rows, ratio)
+        rows, order, inserts = self.joined(merged, fresh, inserts=inserts, distinct=distinct)
+        if not len(order):
+            return Appended(None, merged)
+        batches = _sorted_batches(rows, order, self.schema)
+        return Appended(self.files.write(new_path(), self.schema, batches, inserts_only=inserts), merged)
+
+    def netted(self, table: pa.Table) -> tuple[pa.Table, bool]:
+        """What is left of a change, in the schema, and whether no row takes another back.
+
+        Only what is left decides which runs are small against it.
+        """
+        fresh = self._fitted(table)
+        if self.unique:
+            return fresh, False
+        inserts = self._inserts_only(fresh)
+        if not inserts:
+            fresh = consolidate(fresh, self.measures)
+            inserts = self._inserts_only(fresh)
+        return fresh, inserts
+
+    def joined(
+        self, runs: Sequence[Run], fresh: pa.Table, *, inserts: bool, distinct: bool = False
+    ) -> tuple[pa.Table, Ints, bool]:
+        """The rows of some runs and of a change after them, the order in which they are to stand, and `inserts`."""
+        rows = _in_one_piece(pa.concat_tables([*self._tables(runs), fresh]))
+        if self.unique:
+            return rows, newest(rows, self.unique), False
+        inserts = inserts and all(run.inserts_only for run in runs)
         order = _by_hash(rows)
         if inserts and (distinct or self._mostly_distinct(rows, order)):
             pass
-        elif merged or inserts:
+        elif runs or inserts:
             rows = consolidate(rows, self.measures)
             order, inserts = _by_hash(rows), self._inserts_only(rows)
-        if not rows.num_rows:
-            return Appended(None, merged)
-        batches = _sorted_batches(rows, order, self.schema)
-        return Appended(self._files.write(new_path(), self.schema, batches, inserts_only=inserts), merged)
+        return rows, order, inserts
 
-    def _append_newest(self, fresh: pa.Table, new_path: Callable[[], str], ratio: int) -> Appended:
-        if not fresh.num_rows:
-            return Appended(None, ())
-        merged = self._merged(fresh.num_rows, ratio)
-        rows = _in_one_piece(pa.concat_tables([*self._tables(merged), fresh]))
-        batches = _sorted_batches(rows, newest(rows, self.unique), self.schema)
-        return Appended(self._files.write(new_path(), self.schema, batches, inserts_only=False), merged)
-
-    def last(self, rows: int, *, ratio: int = 4) -> tuple[tuple[Run, ...], list[pa.Table]]:
+    def last(self, rows: int, *, ratio: int = RATIO) -> tuple[tuple[Run, ...], list[pa.Table]]:
         """The last runs that are small against so many rows, and what is in them."""
-        merged = self._merged(rows, ratio)
+        merged = self.merged(rows, ratio)
         return merged, self._tables(merged)
 
     def _mostly_distinct(self, rows: pa.Table, order: Ints) -> bool:
@@ -152,7 +160,7 @@ class Bucket:
         piece = codes(take(rows, order[:_SAMPLE]), names)
         return int(piece.max()) + 1 > 0.9 * _SAMPLE
 
-    def _merged(self, rows: int, ratio: int) -> tuple[Run, ...]:
+    def merged(self, rows: int, ratio: int) -> tuple[Run, ...]:
         """The last runs that are small against the rows gathered so far."""
         first = len(self.runs)
         while first and self.runs[first - 1].rows < ratio * rows:
@@ -161,7 +169,7 @@ class Bucket:
         return self.runs[first:]
 
     def _tables(self, runs: Sequence[Run]) -> list[pa.Table]:
-        return [self._files.open(run).table() for run in runs]
+        return [self.files.open(run).table() for run in runs]
 
     def _fitted(self, table: pa.Table) -> pa.Table:
         table = table.select(self.schema.names)
@@ -171,6 +179,55 @@ class Bucket:
         """Whether rows can stand beside others of theirs. Other measures than weights are to be added up."""
         least = pc.min(table.column(WEIGHT)).as_py() if self.measures == (WEIGHT,) else None
         return least is not None and least > 0
+
+
+# --- Several buckets at once ------------------------------------------------------------------------------------------
+
+
+def lookup_together(wanted: Sequence[tuple[Bucket, Ints]], columns: Sequence[str] | None = None) -> pa.Table:
+    """All rows of some buckets with one of the hashes of each, which are sorted and distinct."""
+    bucket = wanted[0][0]
+    found = [bucket.found(hashes, columns) for bucket, hashes in wanted]
+    schema = bucket.schema if columns is None else pa.schema([bucket.schema.field(name) for name in columns])
+    table = pa.Table.from_batches([batch for runs in found for _run, batches in runs for batch in batches], schema)
+    # Only rows of the same bucket can be equal.
+    return bucket.put_together(table, [run for runs in found if len(runs) > 1 for run, _batches in runs])
+
+
+def append_together(
+    buckets: Mapping[int, Bucket], of: int, table: pa.Table, new_path: Callable[[], str], *, ratio: int = RATIO
+) -> dict[int, Appended] | None:
+    """Add a change to several of an arrangement's `of` buckets: one file with a run for each.
+
+    None where that would be too much to have in memory at once: then each is to be appended to by itself.
+    """
+    some = next(iter(buckets.values()))
+    fresh, inserts = some.netted(table)
+    counts = np.bincount(integers(fresh, HASH) % of, minlength=of)
+    changed = {number: bucket for number, bucket in buckets.items() if counts[number]}
+    merged = {number: bucket.merged(int(counts[number]), ratio) for number, bucket in changed.items()}
+    runs = [run for replaced in merged.values() for run in replaced]
+    if fresh.num_rows + sum(run.rows for run in runs) > ROWS_A_BATCH:
+        return None
+    if not fresh.num_rows:
+        return {}
+    rows, order, inserts = some.joined(runs, fresh, inserts=inserts)
+    places = integers(rows, HASH)[order] % of
+    # Within a bucket rows stay in the order of their hash.
+    order = order[np.argsort(places.astype(np.uint16), kind="stable")]
+    table = take(rows, order).cast(some.schema).combine_chunks()
+    left = np.bincount(places, minlength=of)
+    filled = [number for number in changed if left[number]]
+    starts = np.cumsum(left) - left
+    pieces = [_piece(table, int(starts[number]), int(left[number])) for number in filled]
+    written = some.files.write_pieces(new_path(), some.schema, pieces, inserts_only=inserts) if pieces else []
+    new = dict(zip(filled, written, strict=True))
+    return {number: Appended(new.get(number), replaced) for number, replaced in merged.items()}
+
+
+def _piece(table: pa.Table, start: int, rows: int) -> pa.RecordBatch:
+    (batch,) = table.slice(start, rows).to_batches()
+    return batch
 
 
 def _by_hash(table: pa.Table) -> Ints:

@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from headrace.errors import DefinitionError, StorageError
 from headrace.storage import schema
+from headrace.storage.files import file_of
 from headrace.storage.records import Field, Object, Part, Progress, RefreshRecord, SnapshotInfo, dump, load
 
 _WAL_ATTEMPTS = 200
@@ -139,7 +140,7 @@ class Catalog:
         """Every file that some kept snapshot uses."""
         with self.engine.connect() as connection:
             rows = connection.execute(sa.select(schema.parts.c.files))
-            return {path for row in rows for path in load(row.files)}
+            return {file_of(path) for row in rows for path in load(row.files)}
 
 
 class Snapshot:

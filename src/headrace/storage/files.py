@@ -24,6 +24,8 @@ _ROWS_A_GROUP = 1 << 18
 _STAGE = "__incoming"
 #: How the name of a file ends while it is being written. A writer that is killed leaves it so.
 UNFINISHED = ".unfinished"
+#: Between the path of a file and the number of a piece of it: a part may be no more than that.
+PIECE = "#"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,11 @@ class Written:
     path: str
     rows: int
     bytes: int
+
+
+def file_of(name: str) -> str:
+    """The path of the file in which a part lies, which may be only a piece of it."""
+    return name.partition(PIECE)[0]
 
 
 class Files:

@@ -7,9 +7,10 @@ any view due.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +21,7 @@ from headrace.errors import StorageError
 from headrace.storage import faults, schema
 from headrace.storage.bags import ascending, consolidate, integers
 from headrace.storage.catalog import Catalog, now_micros
-from headrace.storage.files import Files
+from headrace.storage.files import PIECE, Files, file_of
 from headrace.storage.records import Object, Part, load
 from headrace.storage.transactions import NewPart, Transaction
 from headrace.storage.writer import part_of
@@ -29,6 +30,9 @@ from headrace.storage.writer import part_of
 SMALL_FILE = 16 << 20
 REFRESHES_KEPT = 10_000
 ROWS_A_FILE = 4_000_000
+#: So many rows are merged at a time, so that no refresh has to wait for the files of many; all, if files are too many.
+ROWS_A_TIME = 500_000
+_TOO_MANY = 4
 
 
 def remove_orphans(catalog: Catalog, files: Files) -> int:
@@ -80,11 +84,21 @@ def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) 
         connection.execute(sa.delete(snapshots).where(snapshots.c.id <= edge))
         _drop_old_refreshes(connection)
         connection.execute(sa.delete(parts).where(parts.c.removed_in <= edge + 1))
+        gone = _unnamed(connection, [path for row in dead for path in load(row.files)])
         faults.reach("inside dropping snapshots")
     faults.reach("after dropping snapshots")
     # Files go after the commit: a crash in between leaves orphans, never a named file that is missing.
-    files.delete([path for row in dead for path in load(row.files)])
+    files.delete(gone)
     return len(dead)
+
+
+def _unnamed(connection: Connection, names: Sequence[str]) -> list[str]:
+    """The files of parts that are gone, without those of which another part still is a piece."""
+    gone = {file_of(name) for name in names}
+    if gone != set(names):
+        found = connection.execute(sa.select(schema.parts.c.files).where(schema.parts.c.files.contains(PIECE)))
+        gone -= {file_of(name) for row in found for name in load(row.files)}
+    return sorted(gone)
 
 
 def _drop_old_refreshes(connection: Connection) -> None:
@@ -120,7 +134,7 @@ def forget(transaction: Transaction, item: Object, before: int | None) -> None:
 
 
 def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable[int]) -> int:
-    """Merge an object's small files when it has more than `most`. Returns how many were merged.
+    """Merge an object's small files, some at a time, when it has more than `most`. Returns how many were merged.
 
     `read_in` are the snapshots in which the views over it read it last. Rows on two sides of one are not merged, so
     that each view can still tell what is new to it.
@@ -129,12 +143,23 @@ def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable
     small = [part for part in transaction.base.parts(item) if part.id in kept and part.bytes <= SMALL_FILE]
     if len(small) <= most:
         return 0
-    merged = 0
+    merged = rows = 0
+    at_most = ROWS_A_TIME if len(small) <= _TOO_MANY * most else None
     for group in _groups(small, sorted(set(read_in)), _recent(item, small, most)):
-        if len(group) > 1:
-            _merge(transaction, item, group)
-            merged += len(group)
+        chosen = group if at_most is None else _first(group, at_most - rows)
+        if len(chosen) > 1:
+            _merge(transaction, item, chosen)
+            merged += len(chosen)
+            rows += sum(part.rows for part in chosen)
+        if at_most is not None and rows >= at_most:
+            break
     return merged
+
+
+def _first(group: Sequence[Part], rows: int) -> Sequence[Part]:
+    """The first parts with no more than so many rows together, but two in any case."""
+    sums = list(accumulate(part.rows for part in group))
+    return group[: max(2, bisect_right(sums, rows))]
 
 
 def _recent(item: Object, parts: Sequence[Part], most: int) -> int | None:

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import re
+import resource
 import tempfile
 import threading
 import time
@@ -28,12 +29,12 @@ import pyarrow as pa
 from pyarrow import fs
 
 from headrace.storage.bags import HASH, Ints
-from headrace.storage.files import UNFINISHED
+from headrace.storage.files import PIECE, UNFINISHED, file_of
 
 #: Rows of a record batch: small enough that a column of text keeps 32-bit offsets.
 ROWS_A_BATCH = 1 << 20
-#: Open files a process keeps. Each holds a file handle, and a process may have about a thousand.
-_MOST_OPEN = 256
+#: Open files a process keeps, as far as its limit of file handles allows.
+_LEAST_OPEN, _MOST_OPEN = 256, 4_096
 #: A copy that has not grown for so many seconds is nobody's any more.
 _GIVEN_UP = 3600
 #: So many files are synced at a time.
@@ -42,8 +43,9 @@ _SYNCING = 16
 
 @dataclass(frozen=True)
 class Run:
-    """A file of an arrangement: its path below the root, rows and bytes, and whether no row takes another back.
+    """Rows of an arrangement: their file's path below the root, rows and bytes, and whether none takes another back.
 
+    A small run may be a piece of a file, with those of other buckets beside it: its path ends in the piece's number.
     Where rows carry their death, no row of the run dies before `oldest` or after `newest`.
     """
 
@@ -58,10 +60,9 @@ class Run:
 class OpenRun:
     """A run mapped into memory. Nothing is read before it is asked for."""
 
-    def __init__(self, path: str) -> None:
-        reader = pa.ipc.open_file(pa.memory_map(path))
-        self.schema = reader.schema
-        self.batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+    def __init__(self, schema: pa.Schema, batches: list[pa.RecordBatch]) -> None:
+        self.schema = schema
+        self.batches = batches
 
     @cached_property
     def hashes(self) -> list[Ints]:
@@ -134,19 +135,35 @@ class RunFiles:
         self._cache = cache or os.path.join(tempfile.gettempdir(), f"headrace-runs-{os.getuid()}")
 
     def open(self, run: Run) -> OpenRun:
-        return _opened(self._local(run))
+        opened = _opened(self._local(run))
+        _path, _mark, piece = run.path.partition(PIECE)
+        return opened.piece(int(piece)) if piece else opened.whole
 
     def write(self, path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, inserts_only: bool) -> Run:
         """Write sorted rows as a new run, durably."""
-        target = f"{self._folder}/{path}"
-        rows = 0
-        with self._begin(target) as sink:
+        rows, size = self._write(path, schema, batches)
+        return Run(path, sum(rows), size, inserts_only)
+
+    def write_pieces(
+        self, path: str, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], *, inserts_only: bool
+    ) -> list[Run]:
+        """Write several runs as one file, each of them a batch, durably: a file costs more than a few rows do."""
+        rows, size = self._write(path, schema, pieces)
+        total = max(1, sum(rows))
+        return [
+            Run(f"{path}{PIECE}{number}", count, size * count // total, inserts_only)
+            for number, count in enumerate(rows)
+        ]
+
+    def _write(self, path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> tuple[list[int], int]:
+        """The rows of each batch, and the bytes of the file."""
+        rows = []
+        with self._begin(f"{self._folder}/{path}") as sink:
             with pa.ipc.new_file(sink, schema) as writer:
                 for batch in batches:
                     writer.write_batch(batch)
-                    rows += batch.num_rows
-            size = sink.tell()
-        return Run(path, rows, size, inserts_only)
+                    rows.append(batch.num_rows)
+            return rows, sink.tell()
 
     @contextlib.contextmanager
     def _begin(self, target: str) -> Iterator[pa.NativeFile]:
@@ -162,17 +179,18 @@ class RunFiles:
 
     def _local(self, run: Run) -> str:
         """The path of a run on this machine, which may mean to copy it first."""
+        path = file_of(run.path)
         if self._remote is None:
-            return f"{self._folder}/{run.path}"
-        name = hashlib.sha256(f"{self.root}/{run.path}".encode()).hexdigest()
+            return f"{self._folder}/{path}"
+        name = hashlib.sha256(f"{self.root}/{path}".encode()).hexdigest()
         local = os.path.join(self._cache, name[:2], f"{name}.arrow")
-        if not os.path.exists(local) or os.path.getsize(local) != run.bytes:
+        if not os.path.exists(local) or (path == run.path and os.path.getsize(local) != run.bytes):
             os.makedirs(self._cache, mode=0o700, exist_ok=True)
             _clear_unfinished(self._cache)
             os.makedirs(os.path.dirname(local), exist_ok=True)
             with _whole_or_nothing(local) as unfinished:
                 fs.copy_files(
-                    f"{self._folder}/{run.path}",
+                    f"{self._folder}/{path}",
                     unfinished,
                     source_filesystem=self._remote,
                     destination_filesystem=fs.LocalFileSystem(),
@@ -247,21 +265,46 @@ def _sync(path: str) -> None:
         os.close(handle)
 
 
-_open: OrderedDict[tuple[str, int, int], OpenRun] = OrderedDict()
+class _OpenFile:
+    """A file of one run or of several."""
+
+    def __init__(self, path: str) -> None:
+        self._reader = pa.ipc.open_file(pa.memory_map(path))
+        self._pieces: dict[int, OpenRun] = {}
+
+    @cached_property
+    def whole(self) -> OpenRun:
+        reader = self._reader
+        return OpenRun(reader.schema, [reader.get_batch(number) for number in range(reader.num_record_batches)])
+
+    def piece(self, number: int) -> OpenRun:
+        if number not in self._pieces:
+            self._pieces[number] = OpenRun(self._reader.schema, [self._reader.get_batch(number)])
+        return self._pieces[number]
+
+
+_open: OrderedDict[tuple[str, int, int], _OpenFile] = OrderedDict()
 _lock = threading.Lock()
 
 
-def _opened(path: str) -> OpenRun:
-    """A run from the cache, or opened. A file that was replaced under its name is another run."""
+def _opened(path: str) -> _OpenFile:
+    """A file from the cache, or opened. One that was replaced under its name is another file."""
     found = os.stat(path)
     key = (path, found.st_ino, found.st_mtime_ns)
     with _lock:
         if key in _open:
             _open.move_to_end(key)
             return _open[key]
-    run = OpenRun(path)
+    opened = _OpenFile(path)
     with _lock:
-        _open[key] = run
-        while len(_open) > _MOST_OPEN:
+        _open[key] = opened
+        while len(_open) > _most_open():
             _open.popitem(last=False)
-    return run
+    return opened
+
+
+@cache
+def _most_open() -> int:
+    """How many files a process keeps open: each takes a file handle, of which most are left to others."""
+    handles, _most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(_LEAST_OPEN, min(_MOST_OPEN, handles // 4))

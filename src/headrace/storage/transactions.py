@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 from headrace.errors import StorageError
 from headrace.storage import faults, schema
 from headrace.storage.catalog import Catalog, Snapshot, now_micros
-from headrace.storage.files import Files, Written
+from headrace.storage.files import Files, Written, file_of
 from headrace.storage.lease import Lease
 from headrace.storage.records import Object, Part, Progress, RefreshRecord, dump
 
@@ -177,7 +177,7 @@ class Transaction:
 
     def abandon(self) -> None:
         """Delete what was written in vain. Files that were being written are left to the next writer."""
-        self.files.delete([written.path for part in self._written for written in part.files])
+        self.files.delete(sorted({file_of(written.path) for part in self._written for written in part.files}))
 
     def mark(self) -> tuple[int, ...]:
         """Where the transaction stands, for `reset`."""

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Column
+from headrace.storage.bags import distinct
 
 WEIGHT = Column("__w", "BIGINT")
 #: How many pages a calendar has for the longest life there can be (thesis 3.6.1).
@@ -131,7 +132,7 @@ def bag(name: str, number: int, read: Input, key: Sequence[str], purpose: str) -
 def hashes_of(*tables: pa.Table) -> np.ndarray:
     """The distinct hashes in some tables of changes, in order."""
     found = [table.column("__h").to_numpy() for table in tables if table.num_rows]
-    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
+    return distinct(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
 
 
 def beside(results: pa.Table, spans: pa.Table, names: Sequence[str]) -> pa.Table:
