@@ -1,9 +1,9 @@
 """Arrangements: relations kept by a key, in buckets that are each a few runs sorted by the key's hash.
 
 A probe costs what its keys cost: binary search in each run, and only the rows found are read. A change is appended as a
-run of its own, merged with the runs before it as long as those are not much larger. So a bucket has a number of runs
-that grows with the logarithm of its rows, and a row is rewritten only when as many others have come that its run grew
-by a fixed share: a small change never rewrites a large run by itself.
+run of its own, and every few runs of about the same size become one. So a bucket has a number of runs that grows with
+the logarithm of its rows, and a row is rewritten once for each order of size that its run grows through: a small change
+never rewrites a large run by itself. What has been taken back or replaced takes no more room than what is there.
 
 Rows of several runs add up by their weights. Where a key has one row at a time, the newest run decides instead, and no
 more than keys is compared.
@@ -24,9 +24,9 @@ from headrace.storage.runs import ROWS_A_BATCH, Run, RunFiles
 
 __all__ = ["Appended", "Bucket", "Run", "append_together", "lookup_together"]
 
-#: A run is merged with those after it once they are together more than this part of its rows. Twice as many would have
-#: a change rewritten twice as often, for one run less to look into.
-RATIO = 2
+#: So many runs of about the same rows become one. More would have rows rewritten less often, and leave more runs to
+#: look into.
+ALIKE = 4
 #: Text of more bytes than this in one column needs 64-bit offsets while it is merged.
 _MOST_TEXT = 1 << 30
 #: So many rows are looked at to tell whether many are equal.
@@ -96,9 +96,7 @@ class Bucket:
         found = [batch for run in self.runs for batch in self.files.open(run).between(after, upto)]
         return pa.Table.from_batches(found, self.schema)
 
-    def append(
-        self, table: pa.Table, new_path: Callable[[], str], *, ratio: int = RATIO, distinct: bool = False
-    ) -> Appended:
+    def append(self, table: pa.Table, new_path: Callable[[], str], *, distinct: bool = False) -> Appended:
         """Add a change to the bucket: write one new run, which may replace the last ones.
 
         `new_path` names the file below the root. Columns that are not in the schema are left out. `distinct`: hardly
@@ -107,7 +105,7 @@ class Bucket:
         fresh, inserts = self.netted(table)
         if not fresh.num_rows:
             return Appended(None, ())
-        merged = self.merged(fresh.num_rows, ratio)
+        merged = self.merged(fresh.num_rows)
         rows, order, inserts = self.joined(merged, fresh, inserts=inserts, distinct=distinct)
         if not len(order):
             return Appended(None, merged)
@@ -144,9 +142,9 @@ class Bucket:
             order, inserts = _by_hash(rows), self._inserts_only(rows)
         return rows, order, inserts
 
-    def last(self, rows: int, *, ratio: int = RATIO) -> tuple[tuple[Run, ...], list[pa.Table]]:
+    def last(self, rows: int) -> tuple[tuple[Run, ...], list[pa.Table]]:
         """The last runs that are small against so many rows, and what is in them."""
-        merged = self.merged(rows, ratio)
+        merged = self.merged(rows)
         return merged, self._tables(merged)
 
     def _mostly_distinct(self, rows: pa.Table, order: Ints) -> bool:
@@ -160,13 +158,22 @@ class Bucket:
         piece = codes(take(rows, order[:_SAMPLE]), names)
         return int(piece.max()) + 1 > 0.9 * _SAMPLE
 
-    def merged(self, rows: int, ratio: int) -> tuple[Run, ...]:
-        """The last runs that are small against the rows gathered so far."""
+    def merged(self, rows: int) -> tuple[Run, ...]:
+        """The last runs that a change of so many rows becomes one with.
+
+        Those are as many as are alike, or all, once there is as much beside the first run as in it.
+        """
         first = len(self.runs)
-        while first and self.runs[first - 1].rows < ratio * rows:
-            first -= 1
-            rows += self.runs[first].rows
-        return self.runs[first:]
+        while True:
+            start = first
+            while start and _size(self.runs[start - 1].rows) <= _size(rows):
+                start -= 1
+            if first - start < ALIKE - 1:
+                break
+            rows += sum(run.rows for run in self.runs[start:first])
+            first = start
+        beside = rows + sum(run.rows for run in self.runs[1:first])
+        return self.runs if self.runs and beside >= self.runs[0].rows else self.runs[first:]
 
     def _tables(self, runs: Sequence[Run]) -> list[pa.Table]:
         return [self.files.open(run).table() for run in runs]
@@ -195,7 +202,7 @@ def lookup_together(wanted: Sequence[tuple[Bucket, Ints]], columns: Sequence[str
 
 
 def append_together(
-    buckets: Mapping[int, Bucket], of: int, table: pa.Table, new_path: Callable[[], str], *, ratio: int = RATIO
+    buckets: Mapping[int, Bucket], of: int, table: pa.Table, new_path: Callable[[], str]
 ) -> dict[int, Appended] | None:
     """Add a change to several of an arrangement's `of` buckets: one file with a run for each.
 
@@ -205,7 +212,7 @@ def append_together(
     fresh, inserts = some.netted(table)
     counts = np.bincount(integers(fresh, HASH) % of, minlength=of)
     changed = {number: bucket for number, bucket in buckets.items() if counts[number]}
-    merged = {number: bucket.merged(int(counts[number]), ratio) for number, bucket in changed.items()}
+    merged = {number: bucket.merged(int(counts[number])) for number, bucket in changed.items()}
     runs = [run for replaced in merged.values() for run in replaced]
     if fresh.num_rows + sum(run.rows for run in runs) > ROWS_A_BATCH:
         return None
@@ -228,6 +235,11 @@ def append_together(
 def _piece(table: pa.Table, start: int, rows: int) -> pa.RecordBatch:
     (batch,) = table.slice(start, rows).to_batches()
     return batch
+
+
+def _size(rows: int) -> int:
+    """The order of size of a run."""
+    return (rows.bit_length() - 1) // (ALIKE.bit_length() - 1)
 
 
 def _by_hash(table: pa.Table) -> Ints:

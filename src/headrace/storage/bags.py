@@ -80,18 +80,17 @@ def integers(table: pa.Table, name: str) -> Ints:
     return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
 
 
-def ascending(columns: Sequence[Ints]) -> bool:
-    """Whether rows are in the order of some columns, each after the one before it."""
-    first, *rest = columns
-    steps = np.diff(first)
-    if not (steps >= 0).all():
-        return False
-    same = steps == 0
-    for column in rest:
-        steps = np.diff(column)
-        if not (steps[same] >= 0).all():
+def ascending(columns: Sequence[np.ndarray], among: np.ndarray | None = None) -> bool:
+    """Whether rows are in the order of some columns, each after the one before it.
+
+    With `among`, only some of the rows are compared with the one before them.
+    """
+    same = np.ones(max(0, len(columns[0]) - 1), dtype=np.bool_) if among is None else among.copy()
+    for column in columns:
+        before, after = column[:-1], column[1:]
+        if (same & (after < before)).any():
             return False
-        same &= steps == 0
+        same &= after == before
     return True
 
 
@@ -120,9 +119,12 @@ def in_groups(table: pa.Table, key: Sequence[str], within: Sequence[np.ndarray])
     Keys are told apart by `__h`, which is their hash, and compared only where that is the same.
     """
     hashes = integers(table, HASH)
-    order = np.lexsort((*within, hashes))
+    order = np.argsort(hashes, kind="stable")
     follows = hashes[order[1:]] == hashes[order[:-1]]
     places = np.flatnonzero(follows)
+    # Rows mostly come in order, and to see that is cheaper than to sort them by all there is.
+    if not ascending([column[order] for column in reversed(within)], among=follows):
+        order = np.lexsort((*within, hashes))
     if len(places) and _differ(table, key, order[places], order[places + 1]):
         ids = codes(table, key)
         order = np.lexsort((*within, ids))
