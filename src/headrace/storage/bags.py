@@ -136,8 +136,11 @@ def _differ(table: pa.Table, key: Sequence[str], ones: Ints, others: Ints) -> bo
     """Whether any row has another key than the one it is compared with."""
     for name in key:
         column = plain(table.column(name))
-        both = pa.table({"k": pa.concat_arrays([column.take(pa.array(ones)), column.take(pa.array(others))])})
-        ids = codes(both, ["k"])
+        one, other = column.take(pa.array(ones)), column.take(pa.array(others))
+        if one.equals(other):
+            continue
+        # They may still be the same to us: not-a-number is one value.
+        ids = codes(pa.table({"k": pa.concat_arrays([one, other])}), ["k"])
         if not np.array_equal(ids[: len(ones)], ids[len(ones) :]):
             return True
     return False
@@ -148,9 +151,11 @@ def newest(table: pa.Table, key: Sequence[str]) -> Ints:
     hashes = integers(table, HASH)
     order = np.argsort(hashes, kind="stable")
     follows = hashes[order[1:]] == hashes[order[:-1]]
-    if not follows.any():
+    shared = np.flatnonzero(follows)
+    if not len(shared):
         return order
-    # Only rows that share a hash need their keys compared, and of those few have different ones.
+    if not _differ(table, key, order[shared], order[shared + 1]):
+        return order[np.append(~follows, True)]
     alike = np.append(follows, False) | np.append(False, follows)
     places = np.flatnonzero(alike)
     ids = codes(take(table.select(list(key)), order[places]), key)
