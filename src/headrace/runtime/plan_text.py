@@ -186,7 +186,9 @@ class PlanWords:
         kept = states_of(self.snapshot, item)
         if not kept:
             return ["its current rows would be kept, once for all views"]
-        return [f"keeps current: the current row of each key, for all views; {sized(size_of(self.snapshot, kept[0]))}"]
+        sizes = {state.option("state"): sized(size_of(self.snapshot, state)) for state in kept}
+        left = [f"keeps left: changes for views that have yet to read them; {sizes['left']}"] if "left" in sizes else []
+        return [f"keeps current: the current row of each key, for all views; {sizes['current']}", *left]
 
 
 def window_words(window: Window) -> str:

@@ -112,11 +112,12 @@ def refresh_due(
             if failed is None:
                 raise _naming(view, error) from error
             transaction.reset(mark)
-            deltas.reset()
+            deltas.current.reset()
             if error.condition != "ENGINE_GONE":  # that is no fault of the view
                 transaction.note_failure(view, error.message)
             failed(view, error)
             stale.add(view.id)
+    deltas.current.leave(lambda view: _follows(home, transaction, view))
     return done
 
 
@@ -127,18 +128,26 @@ def _expect_inputs(
     snapshot = transaction.base
     found: dict[int, Object] = {}
     shown: dict[int, set[str]] = defaultdict(set)
-    for view in views:
+    wanted = {view.id for view in views}
+    # Views that are not refreshed now will want to know later what has changed.
+    for view in [item for item in snapshot.objects("view", "stream") if item.maintained]:
         inputs = snapshot.needs(view)
-        if mode_of(view).never or not (asked or _due(transaction, view, inputs)):
+        plan = None if mode_of(view).never else find_plan(home, snapshot, view, query_of(view))
+        if not isinstance(plan, Plan):
             continue
-        plan = find_plan(home, snapshot, view, query_of(view))
-        if isinstance(plan, str):
-            continue
-        found.update({item.id: item for item in inputs if item.log == "upsert"})
         for item, columns in columns_read(plan).items():
             shown[item].update(columns)
+        if view.id in wanted and (asked or _due(transaction, view, inputs)):
+            found.update({item.id: item for item in inputs if item.log == "upsert"})
     relations = home.relations(transaction)
-    deltas.expect(list(found.values()), reaches(relations, found.values()), shown)
+    deltas.current.expect(list(found.values()), reaches(relations, found.values()), shown)
+
+
+def _follows(home: Home, transaction: Transaction, view: Object) -> bool:
+    """Whether a view is maintained by its changes, as far as it can be."""
+    if mode_of(view).never:
+        return False
+    return isinstance(find_plan(home, transaction.base, view, query_of(view)), Plan)
 
 
 def _naming(view: Object, error: EngineError) -> EngineError:
@@ -196,10 +205,15 @@ def refresh_view(
     inputs: list[Object],
     deltas: Deltas | None = None,
 ) -> RefreshRecord:
-    """Bring one view up to date in the transaction, by its changes or as a whole."""
+    """Bring one view up to date in the transaction, by its changes or as a whole.
+
+    Without `deltas`, this is the only one.
+    """
     work = _Refresh(home, transaction, view, query, inputs, deltas or Deltas(home, transaction))
     with home.engine.counting() as count:
         done = work.run()
+    if deltas is None:
+        work.deltas.current.leave(lambda other: _follows(home, transaction, other))
     record = RefreshRecord(
         object_id=view.id,
         read_snapshot=transaction.version,
@@ -262,7 +276,7 @@ class _Refresh:
         kept = held(self.transaction, self.view, plan.program)
         if self.last is None:
             return self._whole(FIRST_TIME, plan)
-        if kept is None or not (self.mode.always or self.deltas.keeps_current(plan.inputs)):
+        if kept is None or not (self.mode.always or self.deltas.current.keeps(plan.inputs)):
             return self._whole("what it keeps to follow changes was not there", plan)
         book = book_of(self.transaction, self.view)
         place = book.place(self.last)

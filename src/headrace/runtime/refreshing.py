@@ -7,6 +7,7 @@ from collections.abc import Callable
 from headrace.errors import DefinitionError, EngineError
 from headrace.language import format_time
 from headrace.runtime.books import book_of
+from headrace.runtime.current import positions
 from headrace.runtime.home import Home
 from headrace.runtime.ingest import CONNECTORS, Listeners, poll
 from headrace.runtime.landing import streams_over
@@ -115,12 +116,13 @@ def tidy(home: Home) -> None:
 
 
 def _read_in(snapshot: Snapshot, item: Object) -> list[int]:
-    """The snapshots in which the views over an object, directly or not, read it last."""
+    """The snapshots in which the views over an object, directly or not, read it last, or what is kept for them did."""
     readers = in_order(snapshot, _readers(snapshot, item))
     found = [(view, last) for view in readers if (last := snapshot.last_refresh(view)) is not None]
     # States may stand still while their view goes on.
     places = [book_of(snapshot, view).place(last) for view, last in found]
-    return [record.read_snapshot for record in (*(last for _view, last in found), *places)]
+    read = [record.read_snapshot for record in (*(last for _view, last in found), *places)]
+    return read + positions(snapshot, item)
 
 
 def _readers(snapshot: Snapshot, item: Object) -> list[Object]:
