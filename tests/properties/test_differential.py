@@ -89,7 +89,7 @@ def a_view_that_follows_its_changes_equals_its_query(engine: Engine, case: Case)
 
 
 def test_a_view_that_follows_its_changes_equals_its_query(sail_engine: Engine) -> None:
-    hold(a_view_that_follows_its_changes_equals_its_query, sail_engine, cases(), 10)
+    hold(a_view_that_follows_its_changes_equals_its_query, sail_engine, cases(), 40)
 
 
 def test_so_it_does_on_spark(spark_engine: Engine) -> None:
@@ -148,7 +148,7 @@ def batching_does_not_show_in_a_stream_of_changes(engine: Engine, case: TimedCas
 
 
 def test_batching_does_not_show_in_a_stream_of_changes(sail_engine: Engine) -> None:
-    hold(batching_does_not_show_in_a_stream_of_changes, sail_engine, timed_cases(), 7)
+    hold(batching_does_not_show_in_a_stream_of_changes, sail_engine, timed_cases(), 25)
 
 
 FOLLOWING = tuple(f"{trigger} REFRESH POLICY INCREMENTAL" for trigger in ("", "", " REFRESH EVERY 3 SECONDS"))
@@ -183,11 +183,11 @@ def lost_states_are_made_again(engine: Engine, case: Case) -> None:
 
 
 def test_a_restart_changes_nothing(sail_engine: Engine) -> None:
-    hold(a_restart_changes_nothing, sail_engine, cases(views=3), 3)
+    hold(a_restart_changes_nothing, sail_engine, cases(views=3), 30)
 
 
 def test_lost_states_are_made_again(sail_engine: Engine) -> None:
-    hold(lost_states_are_made_again, sail_engine, cases(views=3), 3)
+    hold(lost_states_are_made_again, sail_engine, cases(views=3), 10)
 
 
 # Views over views

@@ -51,6 +51,8 @@ QUERIES = {
     "internal_rows": "SELECT k, sum(v) AS t FROM s [ROWS 3 INTERNAL] GROUP BY k",
     "internal_version": "SELECT s.v, p.price FROM s [RANGE 4 INTERNAL] JOIN p ON s.k = p.k",
     "parts": "SELECT k, PART_TIMESTAMP AS part, v FROM g WHERE PART_TIMESTAMP > 0",
+    "subquery": "SELECT k, count(*) AS n FROM (SELECT k, v + 1 AS w FROM s WHERE v > 0) [RANGE 5] GROUP BY k",
+    "union": "SELECT k, v FROM (SELECT k, v FROM s UNION ALL SELECT k, v FROM r WHERE v < 2) [RANGE 5 SLIDE 3]",
     "retain": "SELECT k, v FROM h",
     "retain_parts": "SELECT k, count(*) AS n FROM hp GROUP BY k",
     "retain_join": "SELECT h.k, h.v, r.v AS w FROM h JOIN r ON h.k = r.k",

@@ -103,7 +103,9 @@ class Relations:
 
     def asked(self, query: Query) -> Asked:
         """The query made ready for a time."""
-        return make_ready(query, tuple(self._fields(ref) for ref in query.relations()))
+        references = query.relations()
+        appends = frozenset(ref.name.lower() for ref in references if self.source.find(ref.name).log == "append")
+        return make_ready(query, tuple(self._fields(ref) for ref in references), appends)
 
     def _fields(self, ref: RelationRef) -> tuple[tuple[str, str], ...]:
         item = self.source.find(ref.name)
