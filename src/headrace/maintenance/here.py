@@ -128,8 +128,10 @@ class Here(Running):
 
     def _operate(self, level: Sequence[int], active: set[int]) -> dict[int, Any]:
         """What the operators of a level give for the changes that came to them, by the edge it leaves by."""
+        came = [edge.number for number in level for edge in self.program.into(number) if edge.number in self._arrived]
+        rows = sum(self._arrived[number].num_rows for number in came)
         work = [task for number in level for task in self._tasks(self.program.operators[number])]
-        if sum(table.num_rows for task in work for table in task.changes) > _MANY:
+        if rows > _MANY:
             with ThreadPoolExecutor(_THREADS) as threads:
                 done = list(threads.map(_run, work, [copy_context() for _task in work]))
         else:
@@ -151,17 +153,11 @@ class Here(Running):
             slots[edge.slot].append(self._routed(edge, self._arrived.pop(edge.number)))
         places = [some for tables in slots.values() for _table, some in tables]
         operator = told(placed.operator, self.clock)
+        of = next((edge.buckets for edge in came if edge.buckets), None) or self.buckets
         tasks = []
         for group in _groups(operator, np.concatenate(places)) if places else ():
-            changes = []
-            for slot, read in enumerate(operator.inputs):
-                schema = wide_schema((*read.columns, *MARKS[1:3], Column("__h", "BIGINT")))
-                mine = [_only(table, np.isin(some, group)).select(schema.names) for table, some in slots[slot]]
-                here = [table.cast(schema) for table in mine] or [schema.empty_table()]
-                changes.append(pa.concat_tables(here).combine_chunks())
-            of = next((edge.buckets for edge in came if edge.buckets), None) or self.buckets
             states = {state.name: self._kept(placed, state, group, of) for state in operator.states}
-            tasks.append(_Task(placed.number, operator, changes, states))
+            tasks.append(_Task(placed.number, operator, slots, group, states))
         return tasks
 
     def _kept(self, placed: Placed, state: State, group: Sequence[int], of: int) -> KeptBucket | KeptBuckets:
@@ -190,15 +186,22 @@ class Here(Running):
 
 @dataclass(frozen=True)
 class _Task:
-    """An operator and one bucket's changes."""
+    """An operator and some buckets; what came to it, with the bucket of each row, by the input it came to."""
 
     number: int
     operator: Operator
-    changes: Sequence[pa.Table]
+    came: Mapping[int, Sequence[tuple[pa.Table, np.ndarray]]]
+    group: Sequence[int]
     states: Mapping[str, KeptBucket | KeptBuckets]
 
     def run(self) -> pa.Table:
-        return self.operator.delta(self.changes, self.states)
+        return self.operator.delta([self._changes(slot) for slot in range(len(self.operator.inputs))], self.states)
+
+    def _changes(self, slot: int) -> pa.Table:
+        schema = wide_schema((*self.operator.inputs[slot].columns, *MARKS[1:3], Column("__h", "BIGINT")))
+        mine = [_only(table.select(schema.names), np.isin(some, self.group)) for table, some in self.came.get(slot, ())]
+        here = [table.cast(schema) for table in mine] or [schema.empty_table()]
+        return pa.concat_tables(here).combine_chunks()
 
 
 def _run(task: _Task, context: Context) -> pa.Table:

@@ -274,7 +274,7 @@ NO_PLAN = (
         "SELECT c.url FROM clicks [RANGE 1 MINUTE INTERNAL] c JOIN rooms r ON c.url = r.room",
     ),
     Fallback(
-        "windows of ROWS over a subquery, windows on time over one that joins or aggregates, windows over a derived stream",
+        "windows of ROWS over a subquery, any over a subquery that joins, or over a derived stream",
         "the order of its results is worked out from all of them",
         "window over a subquery",
         "SELECT count(*) AS n FROM (SELECT url FROM clicks) [ROWS 10] AS c",
