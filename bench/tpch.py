@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -103,7 +104,7 @@ def tpch(context: Context) -> Findings:
         },
         series=_series(found, deltas),
         aims=_aims(found, deltas, scale),
-        notes=_notes(found),
+        notes=_notes(found, numbers),
         details={engine: {name: _detail(one) for name, one in by_query.items()} for engine, by_query in found.items()},
     )
 
@@ -140,9 +141,14 @@ def _on(
         duck, recompute = Duck(folder, data), Recompute(session, data, cached=engine == "spark")
         done()
         found: dict[str, Found] = {}
-        for number in numbers:
-            found[name_of(number)] = _measure(session, recompute, duck, number, data.scale, deltas, strategy, repeats)
-            done()
+        # At a large scale this takes hours: what is measured so far is kept when somebody has seen enough.
+        with suppress(KeyboardInterrupt):
+            for number in numbers:
+                measured = _measure(session, recompute, duck, number, data.scale, deltas, strategy, repeats)
+                found[name_of(number)] = measured
+                done()
+        if not found:
+            raise KeyboardInterrupt
         recompute.close()
         duck.close()
     return landing, found
@@ -230,9 +236,11 @@ def _aims(found: dict[str, dict[str, Found]], deltas: Sequence[Delta], scale: fl
     return aims
 
 
-def _notes(found: dict[str, dict[str, Found]]) -> list[str]:
+def _notes(found: dict[str, dict[str, Found]], numbers: Sequence[int]) -> list[str]:
     notes = []
     for engine, by_query in found.items():
+        missing = [name_of(number) for number in numbers if name_of(number) not in by_query]
+        notes += [f"Stopped before {', '.join(missing)} ({engine})."] if missing else []
         ways: dict[str, list[str]] = {}
         for name, one in by_query.items():
             for strategy in sorted({step.strategy for steps in one.steps.values() for step in steps}):
