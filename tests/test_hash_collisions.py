@@ -61,7 +61,7 @@ def home(sail_engine: Engine, tmp_path: Path) -> Iterator[Session]:
 
 
 #: The modules that put the hash into SQL.
-HASHING = ("runtime.deltas", "maintenance.wide", "maintenance.building", "maintenance.operators.direct_distinct")
+HASHING = ("runtime.current", "maintenance.wide", "maintenance.building", "maintenance.operators.direct_distinct")
 CHANGES = (
     "INSERT INTO a VALUES (6, 2, 7), (7, 4, NULL); INSERT INTO s VALUES (1, 2), (2, 1), (NULL, 5)",
     "UPDATE a SET g = 3, v = 0 WHERE k = 2; DELETE FROM b WHERE k = 1; INSERT INTO b VALUES (4, 2, 7)",

@@ -234,7 +234,7 @@ def test_the_first_view_tells_the_job_that_all_share(loaded: Session, monkeypatc
         time.sleep(0.5)
         return tag(*given, **told)
 
-    monkeypatch.setattr("headrace.runtime.deltas.tag", slowly)
+    monkeypatch.setattr("headrace.runtime.current.tag", slowly)
     for only in (None, "w"):
         change(loaded)
         # A view that is refreshed alone tells it itself.

@@ -25,7 +25,7 @@ from headrace.storage.records import Object
 class Upserted:
     """A keyed object with new rows in its log: how many, and the runs of its current rows, in how many buckets.
 
-    `shown` are the columns that are wanted of its changes.
+    `kept` are the columns that its current rows have, `shown` those that are wanted of its changes.
     """
 
     item: Object
@@ -33,6 +33,7 @@ class Upserted:
     count: int
     held: Held
     buckets: int
+    kept: frozenset[str]
     shown: frozenset[str]
 
 
@@ -44,21 +45,32 @@ class Tagged:
     states: tuple[BucketChange, ...]
 
 
-def current_rows(item: Object, shown: Set[str] | None = None) -> CurrentRows:
-    """The operator of one object. Several run in one program, so their columns have names of their own."""
-    row = tuple(Column(_own(item, column.name), column.type) for column in item.columns)
-    some = None if shown is None else tuple(own for own, name in zip(row, item.names, strict=True) if name in shown)
+def current_rows(item: Object, kept: Set[str], shown: Set[str] | None = None) -> CurrentRows:
+    """The operator of one object, that keeps some of its columns and its key.
+
+    Several run in one program, so their columns have names of their own.
+    """
+    types = {column.name: column.type for column in item.columns}
+    row = tuple(Column(_own(item, name), types[name]) for name in stored_columns(item, kept))
+    wanted = None if shown is None else {_own(item, name) for name in shown}
+    some = None if wanted is None else tuple(own for own in row if own.name in wanted)
     return CurrentRows(row, tuple(_own(item, name) for name in item.key or ()), some)
 
 
-def upserts(engine: Engine, item: Object, rows: Any) -> Any:
+def stored_columns(item: Object, kept: Set[str]) -> list[str]:
+    """Some columns and the key of an object, in its order."""
+    return [name for name in item.names if name in kept or name in (item.key or ())]
+
+
+def upserts(engine: Engine, item: Object, rows: Any, kept: Set[str]) -> Any:
     """Rows of an upsert log as the operator reads them: a table, or a frame."""
+    stored = stored_columns(item, kept)
     if isinstance(rows, pa.Table):
         marks = {"__at": rows.column("__t"), "__seq": rows.column("__seq"), "__op": rows.column("__op")}
-        columns = {_own(item, name): rows.column(name) for name in item.names}
+        columns = {_own(item, name): rows.column(name) for name in stored}
         ones = pa.array(np.ones(rows.num_rows, dtype=np.int64))
         return pa.table({**columns, **marks, "__t": rows.column("__t"), "__w": ones})
-    names = ", ".join(f"{quote(name)} AS {quote(_own(item, name))}" for name in item.names)
+    names = ", ".join(f"{quote(name)} AS {quote(_own(item, name))}" for name in stored)
     text = f"SELECT {names}, __t AS __at, __seq, __op, __t, CAST(1 AS BIGINT) AS __w FROM log_rows"
     return engine.sql(text, {"log_rows": rows})
 
@@ -71,7 +83,7 @@ def tag(engine: Engine, given: Sequence[Upserted], root: str, version: int, *, h
     """What the new rows of some keyed objects change: worked out in this process, or in tasks."""
     operators, edges, frames = [], [], {}
     for number, upserted in enumerate(given):
-        operator = current_rows(upserted.item, upserted.shown)
+        operator = current_rows(upserted.item, upserted.kept, upserted.shown)
         read = operator.inputs[0]
         scan = Scan(number, upserted.item.name, read.columns, tuple(read.names))
         operators.append(Placed(number, scan, operator))
@@ -79,7 +91,7 @@ def tag(engine: Engine, given: Sequence[Upserted], root: str, version: int, *, h
         edges.append(replace(edge, buckets=upserted.buckets))
         columns = operator.columns
         edges.append(Edge(2 * number + 1, None, number, (), columns, columns, ROOT, number))
-        frames[number] = upserts(engine, upserted.item, upserted.rows)
+        frames[number] = upserts(engine, upserted.item, upserted.rows, upserted.kept)
     held = {(number, "current"): upserted.held for number, upserted in enumerate(given)}
     program = Program(Constant("", ()), tuple(operators), tuple(edges))
     buckets = max(item.buckets for item in given)
@@ -90,15 +102,16 @@ def tag(engine: Engine, given: Sequence[Upserted], root: str, version: int, *, h
     changes = []
     for number, upserted in enumerate(given):
         table = done.changes[number]
-        shown = [name for name in upserted.item.names if name in upserted.shown]
+        stored = stored_columns(upserted.item, upserted.kept)
+        shown = [name for name in stored if name in upserted.shown]
         changes.append(table.rename_columns([*shown, "__at", "__t", "__w"]))
     return Tagged(tuple(changes), done.states)
 
 
-def current_program(item: Object) -> Program:
+def current_program(item: Object, kept: Set[str]) -> Program:
     """The operator alone, for its states to be made."""
     nothing = Constant("", ())
-    return Program(nothing, (Placed(0, nothing, current_rows(item)),), ())
+    return Program(nothing, (Placed(0, nothing, current_rows(item, kept)),), ())
 
 
 def no_changes(item: Object) -> pa.Table:

@@ -21,7 +21,15 @@ from headrace.maintenance.kept import BucketChange, Held
 from headrace.maintenance.logs import listed, log_fields
 from headrace.maintenance.operators.base import hash_sql
 from headrace.maintenance.relations import Relations
-from headrace.maintenance.tagging import Upserted, current_program, current_rows, no_changes, tag, upserts
+from headrace.maintenance.tagging import (
+    Upserted,
+    current_program,
+    current_rows,
+    no_changes,
+    stored_columns,
+    tag,
+    upserts,
+)
 from headrace.runtime import states
 from headrace.runtime.books import book_of
 from headrace.runtime.home import Home
@@ -91,18 +99,18 @@ class Current:
         """The changes of `item` (columns, `__at`, `__t`, `__w`) between a position and a time; None if not known here.
 
         The same rows have to be new: then it does not matter that they were read at different moments. `shown` are the
-        columns that are wanted: those that anybody was expected to read unless told.
+        columns that are wanted: all unless told.
         """
         made = self._made(item)
         if made is None:
             return None
         behind = self._behind(item, parts, rows_since(parts, since, upto), made.since, made.upto)
-        if behind is None:
+        names = [*(item.names if shown is None else shown & {*item.names}), "__at", "__t", "__w"]
+        if behind is None or not all(name in made.changes.column_names for name in names):
             return None
         if not behind:
             return made.changes
         rows = [self.home.files.read([left.file]) for left in behind]
-        names = [*(made.changes.column_names if shown is None else [*(shown & {*item.names}), "__at", "__t", "__w"])]
         if not all(name in table.column_names for name in names for table in rows):
             return None
         schema = pa.schema([made.changes.schema.field(name) for name in names])
@@ -159,9 +167,10 @@ class Current:
                 self._moved(state, expected.reached.get(item.id))
                 continue
             came = read_there(self.home.logs, item, rows) if small is None else small
-            held = states.held_one(self.transaction, state, current_rows(item).states[0])
-            columns = frozenset(expected.shown.get(item.id, item.names))
-            given.append(Upserted(item, came, count, held, int(state.option("buckets")), columns))
+            kept = _columns(state)
+            held = states.held_one(self.transaction, state, current_rows(item, kept).states[0])
+            shown = frozenset(expected.shown.get(item.id, item.names))
+            given.append(Upserted(item, came, count, held, int(state.option("buckets")), kept, shown))
             waiting.append((item, state, since, upto))
         if not given:
             return
@@ -175,38 +184,58 @@ class Current:
     def _moved(self, state: Object, reach: int | None) -> None:
         states.moved_to(self.transaction, state, {"reach": reach, "snapshot": self.transaction.version})
 
-    def keep(self, items: Sequence[Object], reached: dict[int, int]) -> None:
-        """See to it that the current rows of keyed objects are kept, and stand where a view that is made now does."""
+    def keep(self, items: Sequence[Object], reached: Mapping[int, int], shown: Mapping[int, Set[str]]) -> None:
+        """See to it that the current rows of keyed objects are kept, and stand where a view that is made now does.
+
+        `shown` are the columns that are needed of each.
+        """
         for item in items:
             if item.log != "upsert" or item.maintained:
                 continue
-            if self._state(item) is None:
-                self._build(item, reached.get(item.id))
-            elif self._made(item) is None:
+            wanted = frozenset(stored_columns(item, shown.get(item.id, frozenset())))
+            state = self._state(item)
+            if state is None:
+                self._build(item, reached.get(item.id), wanted)
+                continue
+            if self._made(item) is None:
                 self._tag(Expected([item], reached))
+            if not wanted <= _columns(state):
+                # What the others will want to read has been told; now more is kept from here on.
+                self._build(item, reached.get(item.id), wanted | _columns(state))
 
-    def keeps(self, items: Sequence[Object]) -> bool:
-        """Whether the current rows of all keyed objects among these are kept."""
-        keyed = [item for item in items if item.log == "upsert" and not item.maintained]
-        return all(self._state(item) is not None for item in keyed)
+    def keeps(self, items: Sequence[Object], shown: Mapping[int, Set[str]]) -> bool:
+        """Whether the current rows of all keyed objects among these are kept, with these columns."""
+        for item in items:
+            if item.log == "upsert" and not item.maintained:
+                state = self._state(item)
+                if state is None or not (shown.get(item.id, frozenset()) & {*item.names}) <= _columns(state):
+                    return False
+        return True
 
     def _state(self, item: Object) -> Object | None:
         found = _kept(self.transaction, item, "current")
-        if found is None or found.option("print") != states.fingerprint(current_rows(item), "current"):
-            return None  # of a shape that is no longer used
-        return found
+        if found is None:
+            return None
+        operator = current_rows(item, _columns(found))
+        # It may be of a shape that is no longer used.
+        return found if found.option("print") == states.fingerprint(operator, "current") else None
 
-    def _build(self, item: Object, upto: int | None) -> None:
+    def _build(self, item: Object, upto: int | None, kept: frozenset[str]) -> None:
         relations = self.home.relations(self.transaction)
         rows = sum(part.rows for part in relations.source.parts(item))
         buckets = _BUCKETS
         while rows > buckets * _ROWS_A_BUCKET:
             buckets *= 2
-        position = {"reach": upto, "snapshot": self.transaction.version, "buckets": buckets}
-        made = states.create(self.transaction, item, current_program(item), position)[0, "current"]
+        told = {
+            "reach": upto,
+            "snapshot": self.transaction.version,
+            "buckets": buckets,
+            "columns": stored_columns(item, kept),
+        }
+        made = states.create(self.transaction, item, current_program(item, kept), told, but=_LEFT)[0, "current"]
         here = self.home.files.local and can_fill(made.state)
         way = self._filled_here if here else self._filled
-        changes = way(item, made, relations, upto, rows, buckets)
+        changes = way(item, made, relations, upto, rows, buckets, kept)
         states.apply(self.transaction, changes)
         if sum(run.rows for change in changes for run in change.new) == rows:
             # No key has come twice so far: whoever reads the whole relation need not look for that again.
@@ -214,26 +243,42 @@ class Current:
             self.transaction.alter(replace(item, options=known))
 
     def _filled_here(
-        self, item: Object, made: Held, relations: Relations, upto: int | None, _rows: int, buckets: int
+        self,
+        item: Object,
+        made: Held,
+        relations: Relations,
+        upto: int | None,
+        _rows: int,
+        buckets: int,
+        kept: frozenset[str],
     ) -> list[BucketChange]:
         files = self.home.files
-        schema = pa.schema([(field.name, arrow_type(field.type)) for field in log_fields(item)])
+        unread = {*item.names} - {*stored_columns(item, kept)}
+        fields = [field for field in log_fields(item) if field.name not in unread]
+        schema = pa.schema([(field.name, arrow_type(field.type)) for field in fields])
         parts = relations.source.parts(item)
         paths = [files.spark_path(path) for part in parts for path in part.files]
         read = (within(piece, None, upto) for piece in parquet_pieces(paths, schema))
-        pieces = (upserts(self.home.engine, item, piece) for piece in read)
+        pieces = (upserts(self.home.engine, item, piece, kept) for piece in read)
         with files.stage() as folder:
             version = self.transaction.version
             return fill(made, files.home, version, buckets, pieces, folder, newest=("__at", "__seq"))
 
     def _filled(
-        self, item: Object, made: Held, relations: Relations, upto: int | None, rows: int, buckets: int
+        self,
+        item: Object,
+        made: Held,
+        relations: Relations,
+        upto: int | None,
+        rows: int,
+        buckets: int,
+        kept: frozenset[str],
     ) -> list[BucketChange]:
         engine = self.home.engine
         log = self.home.logs.rows(item, relations.source.parts(item), upto)
         state = made.state
         columns = ", ".join(listed([column.name]) for column in state.columns)
-        came = upserts(engine, item, log)
+        came = upserts(engine, item, log, kept)
         plain = f"SELECT {columns} FROM input_"
         newest = engine.sql(plain if self._each_once(item, log) else state.content, {"input_": came})
         routed = engine.sql(
@@ -334,6 +379,11 @@ def most_here(home: Home) -> int:
 
 def _kept(transaction: Transaction, item: Object, name: str) -> Object | None:
     return next((state for state in states.states_of(transaction, item) if state.option("state") == name), None)
+
+
+def _columns(state: Object) -> frozenset[str]:
+    """The columns that the current rows of an object have."""
+    return frozenset(state.option("columns", ()))
 
 
 def _position(state: Object) -> Position:

@@ -235,7 +235,7 @@ def build_states(
     relations = home.relations(transaction)
     total = sum(part.rows for item in plan.inputs for part in relations.source.parts(item))
     buckets = int(view.option("buckets") or _fitting(total))
-    deltas.current.keep(unique(plan.inputs), reached)
+    deltas.current.keep(unique(plan.inputs), reached, columns_read(plan))
     held = states.create(transaction, view, plan.program, {"buckets": buckets})
     building = _building(home, transaction, view, plan, point, held, total, buckets)
     with home.files.stage() as folder:

@@ -276,7 +276,7 @@ class _Refresh:
         kept = held(self.transaction, self.view, plan.program)
         if self.last is None:
             return self._whole(FIRST_TIME, plan)
-        if kept is None or not (self.mode.always or self.deltas.current.keeps(plan.inputs)):
+        if kept is None or not (self.mode.always or self.deltas.current.keeps(plan.inputs, columns_read(plan))):
             return self._whole("what it keeps to follow changes was not there", plan)
         book = book_of(self.transaction, self.view)
         place = book.place(self.last)

@@ -6,6 +6,7 @@ So a state is committed, seen through snapshots, cleared of orphans and dropped 
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -57,10 +58,12 @@ def _held(transaction: Transaction, item: Object, state: State) -> Held:
 
 
 def create(
-    transaction: Transaction, owner: Object, program: Program, options: Mapping[str, Any]
+    transaction: Transaction, owner: Object, program: Program, options: Mapping[str, Any], *, but: str | None = None
 ) -> dict[tuple[int, str], Held]:
-    """Fresh, empty states for a program, in place of those there were."""
-    drop(transaction, owner)
+    """Fresh, empty states for a program, in place of those there were, but for one of that name."""
+    for item in states_of(transaction, owner):
+        if item.option("state") != but:
+            transaction.end(item)
     made = {}
     for placed in program.operators:
         for state in {state.name: state for state in placed.operator.states}.values():
@@ -68,7 +71,7 @@ def create(
             item = transaction.create(
                 Object(
                     0,
-                    f"__state_{owner.id}_{placed.number}_{state.name}_{transaction.version}",
+                    f"__state_{owner.id}_{placed.number}_{state.name}_{transaction.version}_{uuid.uuid4().hex[:4]}",
                     KIND,
                     "none",
                     state.purpose,
