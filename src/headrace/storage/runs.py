@@ -33,8 +33,9 @@ from headrace.storage.files import PIECE, UNFINISHED, file_of
 
 #: Rows of a record batch: small enough that a column of text keeps 32-bit offsets.
 ROWS_A_BATCH = 1 << 20
-#: Open files a process keeps, as far as its limit of file handles allows.
-_LEAST_OPEN, _MOST_OPEN = 256, 4_096
+#: Open files a process keeps, as far as its limit of file handles allows. Handles from 1,024 on are nothing that
+#: `select` could wait for, and other libraries in the process may have to.
+_LEAST_OPEN, _MOST_OPEN = 256, 600
 #: A copy that has not grown for so many seconds is nobody's any more.
 _GIVEN_UP = 3600
 #: So many files are synced at a time.
