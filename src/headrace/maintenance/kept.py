@@ -163,7 +163,7 @@ class KeptBucket:
 
 
 class KeptBuckets:
-    """Several buckets of a state, for an operator that runs over all of them at once. Not for calendars.
+    """Several buckets of a state, for an operator that runs over all of them at once. Calendars are cut by bucket.
 
     A kernel takes about as long for one bucket's few rows as for those of all buckets, and so does a file.
     """
@@ -188,28 +188,29 @@ class KeptBuckets:
         return found
 
     def due(self, after: int, upto: int) -> pa.Table:
-        raise NotImplementedError("A calendar is kept bucket by bucket.")
+        return pa.concat_tables([kept.due(after, upto) for kept in self._each.values()])
 
-    def add(self, rows: pa.Table, dead: int | None = None) -> None:  # noqa: ARG002 - only calendars have dead rows
-        opened = {number: kept.open() for number, kept in self._each.items()}
-        made = append_together(opened, self._of, rows, self._path)
-        if made is None:
-            self._add_apart(rows)
-        else:
+    def add(self, rows: pa.Table, dead: int | None = None) -> None:
+        made = None
+        if self._held.state.calendar is None:
+            opened = {number: kept.open() for number, kept in self._each.items()}
+            made = append_together(opened, self._of, rows, self._path)
+        if made is not None:
             for number, appended in made.items():
                 self._each[number].take(appended)
-
-    def _add_apart(self, rows: pa.Table) -> None:
-        places = rows.column("__h").to_numpy() % self._of
-        for number, kept in self._each.items():
-            mine = rows.filter(pa.array(places == number))
+            return
+        for kept, mine in self._cut(rows):
             if mine.num_rows:
-                kept.add(mine)
+                kept.add(mine, dead)
 
     def replace(self, rows: pa.Table) -> None:
+        for kept, mine in self._cut(rows):
+            kept.replace(mine)
+
+    def _cut(self, rows: pa.Table) -> list[tuple[KeptBucket, pa.Table]]:
+        """Each bucket with its rows."""
         places = rows.column("__h").to_numpy() % self._of
-        for number, kept in self._each.items():
-            kept.replace(rows.filter(pa.array(places == number)))
+        return [(kept, rows.filter(pa.array(places == number))) for number, kept in self._each.items()]
 
     def _path(self) -> str:
         return f"{self._held.folder}/part=all/v{self._version}/{uuid.uuid4().hex[:12]}.arrow"

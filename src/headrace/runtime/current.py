@@ -20,7 +20,6 @@ from headrace.maintenance.filling import can_fill, fill, parquet_pieces
 from headrace.maintenance.kept import BucketChange, Held
 from headrace.maintenance.logs import listed, log_fields
 from headrace.maintenance.operators.base import hash_sql
-from headrace.maintenance.relations import Relations
 from headrace.maintenance.tagging import (
     Upserted,
     current_program,
@@ -71,6 +70,18 @@ class Left:
     file: str
     since: Position
     upto: Position
+
+
+@dataclass(frozen=True)
+class _Fresh:
+    """Current rows that are to be filled: from which parts of the log, up to which time, with which columns."""
+
+    item: Object
+    held: Held
+    parts: Sequence[Part]
+    upto: int | None
+    buckets: int
+    kept: frozenset[str]
 
 
 @dataclass
@@ -156,7 +167,7 @@ class Current:
             state = self._state(item)
             if state is None or item.id in self._tagged:
                 continue
-            since = Position(state.option("reach"), state.option("snapshot"))
+            since = _position(state)
             parts = relations.source.parts(item)
             upto = relations.reach(item, parts)
             rows = rows_since(parts, since, upto)
@@ -234,51 +245,34 @@ class Current:
         }
         made = states.create(self.transaction, item, current_program(item, kept), told, but=_LEFT)[0, "current"]
         here = self.home.files.local and can_fill(made.state)
-        way = self._filled_here if here else self._filled
-        changes = way(item, made, relations, upto, rows, buckets, kept)
+        fresh = _Fresh(item, made, relations.source.parts(item), upto, buckets, kept)
+        changes = self._filled_here(fresh) if here else self._filled(fresh, rows)
         states.apply(self.transaction, changes)
         if sum(run.rows for change in changes for run in change.new) == rows:
             # No key has come twice so far: whoever reads the whole relation need not look for that again.
             known = {**item.options, "unique_upto": self.transaction.version}
             self.transaction.alter(replace(item, options=known))
 
-    def _filled_here(
-        self,
-        item: Object,
-        made: Held,
-        relations: Relations,
-        upto: int | None,
-        _rows: int,
-        buckets: int,
-        kept: frozenset[str],
-    ) -> list[BucketChange]:
+    def _filled_here(self, fresh: _Fresh) -> list[BucketChange]:
+        item, kept = fresh.item, fresh.kept
         files = self.home.files
         unread = {*item.names} - {*stored_columns(item, kept)}
         fields = [field for field in log_fields(item) if field.name not in unread]
         schema = pa.schema([(field.name, arrow_type(field.type)) for field in fields])
-        parts = relations.source.parts(item)
-        paths = [files.spark_path(path) for part in parts for path in part.files]
-        read = (within(piece, None, upto) for piece in parquet_pieces(paths, schema))
+        paths = [files.spark_path(path) for part in fresh.parts for path in part.files]
+        read = (within(piece, None, fresh.upto) for piece in parquet_pieces(paths, schema))
         pieces = (upserts(self.home.engine, item, piece, kept) for piece in read)
         with files.stage() as folder:
             version = self.transaction.version
-            return fill(made, files.home, version, buckets, pieces, folder, newest=("__at", "__seq"))
+            return fill(fresh.held, files.home, version, fresh.buckets, pieces, folder, newest=("__at", "__seq"))
 
-    def _filled(
-        self,
-        item: Object,
-        made: Held,
-        relations: Relations,
-        upto: int | None,
-        rows: int,
-        buckets: int,
-        kept: frozenset[str],
-    ) -> list[BucketChange]:
+    def _filled(self, fresh: _Fresh, rows: int) -> list[BucketChange]:
+        item, buckets = fresh.item, fresh.buckets
         engine = self.home.engine
-        log = self.home.logs.rows(item, relations.source.parts(item), upto)
-        state = made.state
+        log = self.home.logs.rows(item, fresh.parts, fresh.upto)
+        state = fresh.held.state
         columns = ", ".join(listed([column.name]) for column in state.columns)
-        came = upserts(engine, item, log, kept)
+        came = upserts(engine, item, log, fresh.kept)
         plain = f"SELECT {columns} FROM input_"
         newest = engine.sql(plain if self._each_once(item, log) else state.content, {"input_": came})
         routed = engine.sql(
@@ -287,7 +281,7 @@ class Current:
             f" (SELECT *, {hash_sql(state.key, state.columns)} AS __h FROM newest_)",
             {"newest_": newest},
         )
-        work = Filling(self.home.files.home, self.transaction.version, buckets, (made,), state.columns)
+        work = Filling(self.home.files.home, self.transaction.version, buckets, (fresh.held,), state.columns)
         return run_filling(engine, routed, work, rows)
 
     def _each_once(self, item: Object, log: Any) -> bool:
