@@ -50,6 +50,8 @@ def bind(query: Query, relations: Sequence[Stored], describe: Describe) -> Bound
     """
     if features := query.features():
         raise NotBound(f"{features[0]} has no operator")
+    if any(ref.parts is not None for ref in query.relations()):
+        raise NotBound("parts are read one by one")
     tree = query.tree.copy()
     hide_and_convert_part_timestamps(tree)
     spell_out_windows(tree)

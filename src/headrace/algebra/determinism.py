@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headrace.algebra.aggregates import is_aggregate
+from headrace.errors import DefinitionError
 from headrace.language.query import Query
 
 _KINDS: tuple[tuple[type[exp.Expr], str], ...] = (
@@ -63,3 +64,16 @@ def order_dependent(query: Query) -> str | None:
         if is_aggregate(node) and not within and not ordered:
             return node.sql_name().lower()
     return None
+
+
+def check_deterministic(query: Query) -> None:
+    """Refuse calls that give another value each time."""
+    call = nondeterministic(query)
+    if call is not None:
+        raise DefinitionError(
+            "NOT_DETERMINISTIC",
+            f"{call} gives another value each time it is asked, so a view with it has nothing that could be kept.",
+            hint="Take a time from the rows, or Now, the time of the clock. CREATE TABLE t AS SELECT ... keeps what "
+            "such a call gives once.",
+            place=query.place,
+        )

@@ -19,6 +19,7 @@ from headrace.language.commands import (
     Show,
 )
 from headrace.language.foreign_keys import ForeignKey
+from headrace.language.parts import PartRange, Subscript
 from headrace.language.printing import FrozenMap, Options, quote_name, quote_string
 from headrace.language.query import Query, Scalar
 from headrace.language.relations import AsOf, RelationRef
@@ -59,6 +60,7 @@ __all__ = [
     "Merge",
     "MergeClause",
     "Options",
+    "PartRange",
     "Projection",
     "Query",
     "QueryShape",
@@ -71,6 +73,7 @@ __all__ = [
     "Show",
     "Source",
     "Statement",
+    "Subscript",
     "Trigger",
     "Update",
     "Window",

@@ -8,7 +8,6 @@ from headrace.language import nodes
 
 _NAMES: tuple[tuple[type[exp.Expr], str], ...] = (
     (nodes.Sync, "SYNC"),
-    (nodes.PartReference, "part reference"),
     (nodes.Pattern, "PATTERN"),
     (exp.MatchRecognize, "MATCH_RECOGNIZE"),
     *((kind, kind.spelling) for kind in nodes.RELATION_TO_STREAM.values()),

@@ -14,6 +14,7 @@ from headrace.errors import LanguageError, NotYetMaintained, Place
 from headrace.language import nodes
 from headrace.language.dialect import headrace_sql
 from headrace.language.features import find_features
+from headrace.language.parts import at_part
 from headrace.language.relations import RelationRef, describe_relation, find_relations
 from headrace.language.shape import QueryShape, find_shape
 from headrace.language.spark_text import hide_and_convert_part_timestamps, put_names
@@ -76,6 +77,10 @@ class Query:
     def reads_clock(self) -> bool:
         """Whether the result depends on the time itself: through a window in FROM, or the current time."""
         return self.tree.find(nodes.StreamWindow, nodes.Now) is not None
+
+    def at_part(self, part: int) -> Query:
+        """The query with its part variable set: `M[j-1]` becomes `M[6]` for part 7."""
+        return Query(at_part(self.tree, part), self.output)
 
     def shape(self) -> QueryShape | None:
         """What key inference needs of a single SELECT; None for set operations and VALUES."""

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from headrace.errors import DefinitionError, LanguageError, Place
 from headrace.language import nodes
+from headrace.language.parts import PartRange, parts_of
 from headrace.language.tokens import place_at
 from headrace.language.windows import Window, window_of
 
@@ -38,6 +39,7 @@ class RelationRef:
     as_of: AsOf | None = None
     part_timestamp: bool = False
     window: Window | None = None
+    parts: PartRange | None = None
     place: Place | None = field(default=None, compare=False)
 
 
@@ -102,6 +104,7 @@ def describe_relation(table: exp.Table, text: str | None) -> RelationRef:
         as_of=as_of,
         part_timestamp=any(table is found for found in tables_with_part_timestamp(table.root())),
         window=window_of(table.args.get("suffixes") or (), place),
+        parts=parts_of(table.args.get("suffixes") or (), place),
         place=place,
     )
 

@@ -24,6 +24,7 @@ from headrace.maintenance.logs import Logs, listed, relation_fields, tag_names
 from headrace.maintenance.small_logs import PART_TIMESTAMP
 from headrace.maintenance.windows import check_window, edge, newest_rows, order_of, since
 from headrace.storage.records import Object, Part, RefreshRecord
+from headrace.storage.writer import MICROS
 
 
 class Source(Protocol):
@@ -197,6 +198,32 @@ class Relations:
         bound = "" if after is None else f" WHERE __t > {after}"
         return engine.sql(f"SELECT {listed(shown)} FROM windowed_rows{bound}", {"windowed_rows": frame})
 
+    def parts(self, ref: RelationRef, item: Object, extra: Sequence[str] = ()) -> Any:
+        """The rows of the temporal parts that a reference names."""
+        assert ref.parts is not None
+        if ref.parts.variable is not None:
+            raise DefinitionError(
+                "PART_WITHOUT_VALUE",
+                f"{item.name}[{ref.parts.variable}] has no value here: only INITIALIZE and UPDATE set a part variable.",
+                hint=f"Write a number, such as {item.name}[{self._newest_part(item)}].",
+                place=ref.place,
+            )
+        if item.partition_length is None or item.log == "state":
+            raise DefinitionError(
+                "NO_PARTS",
+                f"{item.name} has no temporal parts.",
+                hint="Declare it with PARTITION LENGTH n, the seconds that a part spans.",
+                place=ref.place,
+            )
+        first, last = ref.parts.at(0)
+        length = item.partition_length * MICROS
+        stored = self.source.parts(item)
+        upto = least((last + 1) * length - 1, self.reach(item, stored))
+        return self.logs.relation(item, stored, upto, forgotten_before=first * length, extra=extra)
+
+    def _newest_part(self, item: Object) -> int:
+        return max((part.last for part in self.source.parts(item)), default=0)
+
     def as_refreshed(self, refresh: RefreshRecord) -> Relations:
         """The inputs as a refresh saw them: in its snapshot, or here if that is not committed yet or no longer kept."""
         try:
@@ -215,6 +242,8 @@ class Relations:
     def _referred(self, ref: RelationRef, item: Object, time: int | None, extra: Sequence[str]) -> Any:
         if ref.kind == "changes":
             return self.changes_of(self, item, None, time)
+        if ref.parts is not None:
+            return self.parts(ref, item, extra)
         # Only a time somebody asks for: a refresh that catches up passes through times that are forgotten at its end.
         if time is not None and ref.as_of is not None:
             self._check_kept(item, time)

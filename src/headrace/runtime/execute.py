@@ -12,6 +12,7 @@ from headrace.language import (
     CreateStream,
     CreateTable,
     CreateView,
+    CreateViewDelta,
     Delete,
     Describe,
     Drop,
@@ -36,6 +37,7 @@ from headrace.runtime.info import Info, counted
 from headrace.runtime.ingest import Listeners, listener_of
 from headrace.runtime.merge import merge
 from headrace.runtime.mutations import delete, insert, put, update
+from headrace.runtime.part_views import create_part_view
 from headrace.runtime.refreshing import advance, refresh
 from headrace.runtime.strategy import check_strict
 from headrace.runtime.views import create_view, named_fields, result_fields
@@ -111,6 +113,14 @@ def _view(home: Home, _listeners: Listeners, statement: CreateView | CreateStrea
     return _made(statement, f"Created {view.kind} {view.name}: {counted(made.rows_out, 'row')}, by {made.strategy}.")
 
 
+def _part_view(home: Home, _listeners: Listeners, statement: CreateViewDelta) -> Info:
+    if statement.if_not_exists and home.snapshot().get(statement.name) is not None:
+        return _made(statement, f"{statement.name} was there already.")
+    with home.transaction(statement.name_of_statement) as transaction:
+        view, made = create_part_view(home, transaction, statement)
+    return _made(statement, f"Created view {view.name}: {made.reason}.")
+
+
 def _change(
     run: Callable[[Home, Transaction, Any], int], verb: str, preposition: str
 ) -> Callable[[Home, Listeners, Any], Info]:
@@ -147,7 +157,7 @@ def _alter(home: Home, _listeners: Listeners, statement: Alter) -> Info:
         item = alter(transaction, statement)
         if statement.settings.get("check_keys") and item.option("check_keys"):
             check_existing(home, transaction, item)
-        if item.maintained:
+        if item.maintained and not item.part_wise:
             check_strict(home, transaction.base, item, query_of(item))
     return _made(statement, f"Set {', '.join(statement.settings)} of {item.name}.")
 
@@ -187,6 +197,7 @@ _RUN: dict[type[Statement], Callable[[Home, Listeners, Any], Any]] = {
     CreateStream: _stream,
     CreateTable: _table,
     CreateView: _view,
+    CreateViewDelta: _part_view,
     Insert: _change(insert, "Inserted", "into"),
     Update: _change(update, "Updated", "of"),
     Delete: _change(delete, "Deleted", "from"),

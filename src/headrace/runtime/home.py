@@ -14,7 +14,7 @@ from typing import Any
 
 from headrace.engine import Engine, open_engine
 from headrace.errors import DefinitionError, StorageError
-from headrace.language import CreateStream, CreateView, Query, parse_one
+from headrace.language import CreateStream, CreateView, CreateViewDelta, Query, parse_one
 from headrace.maintenance.births import grown
 from headrace.maintenance.logs import Logs
 from headrace.maintenance.relations import Relations
@@ -178,13 +178,14 @@ class _Seen:
         self.clock = base.info.clock if transaction is None else transaction.clock
 
     def find(self, name: str, *kinds: str) -> Object:
-        return self._base.find(name, *kinds)
+        made = None if self._transaction is None else self._transaction.made(name)
+        return made or self._base.find(name, *kinds)
 
     def parts(self, item: Object) -> Sequence[Part]:
         return self._base.parts(item) if self._transaction is None else self._transaction.parts(item)
 
     def needs(self, item: Object) -> list[Object]:
-        return self._base.needs(item)
+        return self._base.needs(item) if self._transaction is None else self._transaction.needs(item)
 
     def last_refresh(self, item: Object) -> RefreshRecord | None:
         made = None if self._transaction is None else self._transaction.refresh_of(item)
@@ -198,11 +199,13 @@ def _seen(source: Snapshot | Transaction) -> _Seen:
 @lru_cache(maxsize=512)
 def _parsed(definition: str) -> Query:
     statement = parse_one(definition)
+    if isinstance(statement, CreateViewDelta):
+        return statement.update
     if not isinstance(statement, CreateView | CreateStream) or statement.query is None:
         raise DefinitionError("NOT_A_VIEW", "This object has no query.")
     return statement.query
 
 
 def query_of(view: Object) -> Query:
-    """A view's query, from its stored text."""
+    """A view's query, from its stored text; of a view delta function that of UPDATE."""
     return _parsed(view.definition)

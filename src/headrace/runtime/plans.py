@@ -222,6 +222,8 @@ def _check(query: Query) -> None:
     features = query.features()
     if features:
         raise NoPlan(f"{features[0]} is evaluated as a whole")
+    if any(ref.parts is not None for ref in query.relations()):
+        raise NoPlan("parts are read one by one")
     call = nondeterministic(query)
     if call is not None:
         raise NoPlan(f"{call} gives another value each time it is asked")

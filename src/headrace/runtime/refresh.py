@@ -36,6 +36,7 @@ from headrace.runtime.differential import (
 from headrace.runtime.directing import clock_of
 from headrace.runtime.home import Home, query_of
 from headrace.runtime.info import counted
+from headrace.runtime.maintainer import refresh_parts
 from headrace.runtime.plans import Plan
 from headrace.runtime.starts import BEGINNING, CHANGED_FROM, start_of
 from headrace.runtime.states import drop, held
@@ -103,11 +104,16 @@ def refresh_due(
         if stale & {item.id for item in inputs}:
             stale.add(view.id)
             continue
-        if not (_changed(relations, transaction, view, inputs) and (only or _due(transaction, view, inputs))):
+        changed = view.part_wise or _changed(relations, transaction, view, inputs)
+        if not (changed and (only or _due(transaction, view, inputs))):
             continue
         mark = transaction.mark()
         try:
-            done.append(refresh_view(home, transaction, view, query_of(view), inputs, deltas))
+            if view.part_wise:
+                made = refresh_parts(home, transaction, view)
+                done += [] if made is None else [made]
+            else:
+                done.append(refresh_view(home, transaction, view, query_of(view), inputs, deltas))
         except EngineError as error:
             if failed is None:
                 raise _naming(view, error) from error
@@ -130,7 +136,7 @@ def _expect_inputs(
     shown: dict[int, set[str]] = defaultdict(set)
     wanted = {view.id for view in views}
     # Views that are not refreshed now will want to know later what has changed.
-    for view in [item for item in snapshot.objects("view", "stream") if item.maintained]:
+    for view in [item for item in snapshot.objects("view", "stream") if item.maintained and not item.part_wise]:
         inputs = snapshot.needs(view)
         plan = None if mode_of(view).never else find_plan(home, snapshot, view, query_of(view))
         if not isinstance(plan, Plan):
@@ -145,7 +151,7 @@ def _expect_inputs(
 
 def _follows(home: Home, transaction: Transaction, view: Object) -> bool:
     """Whether a view is maintained by its changes, as far as it can be."""
-    if mode_of(view).never:
+    if view.part_wise or mode_of(view).never:
         return False
     return isinstance(find_plan(home, transaction.base, view, query_of(view)), Plan)
 

@@ -31,7 +31,7 @@ def start_of(
     start = None
     if last is not None:
         start = BEGINNING if last.point is None else last.point + 1
-        found = [_changed_from(home, transaction, relations, item, reached.get(item.id), last) for item in inputs]
+        found = [changed_from(home, transaction, relations, item, reached.get(item.id), last) for item in inputs]
         earliest = [time for time in found if time is not None]
         if earliest:
             start = min(earliest) if last.point is None else min(*earliest, start)
@@ -51,7 +51,7 @@ def kept_from(view: Object, parts: Sequence[Part]) -> int | None:
     return edge if edge is None or every is None else -(-edge // every) * every
 
 
-def _changed_from(
+def changed_from(
     home: Home, transaction: Transaction, relations: Relations, item: Object, reached: int | None, last: RefreshRecord
 ) -> int | None:
     """The earliest time at which an input has become another since it was read; None when it has not."""

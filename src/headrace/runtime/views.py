@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from headrace.algebra.determinism import nondeterministic
+from headrace.algebra.determinism import check_deterministic
 from headrace.algebra.keys import infer_key
 from headrace.errors import DefinitionError, NotYetMaintained
-from headrace.language import CreateStream, CreateView, Query, RefreshPolicy
+from headrace.language import CreateStream, CreateView, CreateViewDelta, Query, RefreshPolicy
 from headrace.language.types import normalise_type
 from headrace.maintenance.points import reaches, refresh_time
 from headrace.maintenance.relations import Relations
@@ -29,9 +29,9 @@ def create_view(
     """Declare a view and fill it."""
     relations = home.relations(transaction)
     view, query, inputs, frame = declared(home, transaction.base, relations, statement)
-    replaced = _replaced(transaction.base, statement)
-    if replaced is not None:
-        transaction.end(replaced)
+    old = replaced(transaction.base, statement)
+    if old is not None:
+        transaction.end(old)
     born = refresh_time(relations, query, inputs, reaches(relations, inputs))
     # Its inputs hold nothing, so there is little to collect; Sail refuses isEmpty() of a DISTINCT.
     if born is None and home.engine.arrow(frame).num_rows:
@@ -49,7 +49,7 @@ def declared(
     if query is None:
         raise DefinitionError("NOT_A_VIEW", f"{statement.name} has no query.")
     options = _options(statement)
-    if _replaced(snapshot, statement) is None:
+    if replaced(snapshot, statement) is None:
         check_new(snapshot, statement.name)
     check_query(query)
     inputs = inputs_of(snapshot, query)
@@ -122,9 +122,9 @@ def _policy(policy: RefreshPolicy | None) -> dict[str, Any]:
     return found
 
 
-def _replaced(snapshot: Snapshot, statement: CreateView | CreateStream) -> Object | None:
+def replaced(snapshot: Snapshot, statement: CreateView | CreateStream | CreateViewDelta) -> Object | None:
     """With OR REPLACE: the view to be replaced."""
-    if not isinstance(statement, CreateView) or not statement.or_replace:
+    if isinstance(statement, CreateStream) or not statement.or_replace:
         return None
     old = snapshot.get(statement.name)
     if old is None:
@@ -153,15 +153,15 @@ def check_query(query: Query) -> None:
             hint="Use AS OF in a SELECT, or CREATE TABLE t AS SELECT ... FROM x AS OF ... to keep that state.",
             place=query.place,
         )
-    call = nondeterministic(query)
-    if call is not None:
+    parted = next((ref for ref in query.relations() if ref.parts is not None), None)
+    if parted is not None:
         raise DefinitionError(
-            "NOT_DETERMINISTIC",
-            f"{call} gives another value each time it is asked, so a view with it has nothing that could be kept.",
-            hint="Take a time from the rows, or Now, the time of the clock. CREATE TABLE t AS SELECT ... keeps what "
-            "such a call gives once.",
-            place=query.place,
+            "PART_IN_VIEW",
+            f"Which parts of {parted.name} a view reads, it must be told part by part.",
+            hint="CREATE VIEW v AS INITIALIZE v[i] AS ... UPDATE v[j] AS ... PARTITION LENGTH n.",
+            place=parted.place or query.place,
         )
+    check_deterministic(query)
 
 
 def inputs_of(snapshot: Snapshot, query: Query) -> list[Object]:

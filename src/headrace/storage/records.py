@@ -48,9 +48,17 @@ class Object:
         return self.kind == "view" or bool(self.option("derived"))
 
     @property
+    def part_wise(self) -> bool:
+        """Whether it is a view that is made part by part: by a view delta function."""
+        return self.kind == "view" and bool(self.option("part_wise"))
+
+    @property
     def forgets_rows(self) -> bool:
-        """Whether RETAIN lets rows go: those of a stream that arrive. A table's or view's rows are only its history."""
-        return self.kind == "stream" and not self.maintained
+        """Whether RETAIN lets rows go: those of a stream that arrive, and of a view that is made part by part.
+
+        What a table or another view lets go of is only its history.
+        """
+        return self.part_wise or (self.kind == "stream" and not self.maintained)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from headrace.errors import StorageError
 from headrace.storage import faults, schema
-from headrace.storage.catalog import Catalog, Snapshot, now_micros
+from headrace.storage.catalog import KINDS, Catalog, Snapshot, now_micros
 from headrace.storage.files import Files, Written, file_of
 from headrace.storage.lease import Lease
 from headrace.storage.records import Object, Part, Progress, RefreshRecord, dump
@@ -110,6 +110,23 @@ class Transaction:
         altered = {item.id: item for item in self._altered}
         known = [*self.base.objects(*kinds), *(item for item, _needs in self._objects if item.kind in kinds)]
         return [altered.get(item.id, item) for item in known if item.id not in self._ended]
+
+    def made(self, name: str) -> Object | None:
+        """The object of that name that this transaction makes, if there is one."""
+        found = [self.current(item) for item, _needs in self._objects if item.id not in self._ended]
+        return next((item for item in found if item.name.lower() == name.lower()), None)
+
+    def needs(self, item: Object) -> list[Object]:
+        """What an object reads, directly; also one that this transaction makes."""
+        own = next((needs for made, needs in self._objects if made.id == item.id), None)
+        if own is None:
+            return [self.current(other) for other in self.base.needs(item)]
+        known = {other.id: other for other in self.objects(*KINDS)}
+        return [known[number] for number in own if number in known]
+
+    def current(self, item: Object) -> Object:
+        """The object as this transaction has altered it."""
+        return next((altered for altered in reversed(self._altered) if altered.id == item.id), item)
 
     def add_part(self, part: NewPart) -> None:
         if part.files:

@@ -1,0 +1,302 @@
+"""The view maintainer (ViewDF 4.1 and 4.3): which parts of a view are due, and making them.
+
+For each view the catalog has the next part to be made and which of the parts it needs are there. A part is made when
+all are. When a part changes that others were made of (late rows, more rows for the newest part, a table that is read as
+a whole), those are made again, in order; where one turns out as it was, nothing is written and nothing follows from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from headrace.algebra.part_wise.references import Reference, first_part
+from headrace.maintenance.relations import Relations
+from headrace.runtime.delta_functions import DeltaFunction, function_of, inputs_of
+from headrace.runtime.extents import Extent, extent_of
+from headrace.runtime.home import Home
+from headrace.runtime.part_writing import write_part
+from headrace.runtime.starts import BEGINNING, CHANGED_FROM, changed_from
+from headrace.storage.catalog import now_micros
+from headrace.storage.records import Object, RefreshRecord
+from headrace.storage.transactions import Transaction
+from headrace.storage.writer import MICROS, part_of
+
+PART_WISE = "part-wise"
+
+
+@dataclass
+class Made:
+    """What a refresh did: parts made for the first time, made again, and those of them that became different."""
+
+    new: list[int] = field(default_factory=list)
+    again: list[int] = field(default_factory=list)
+    changed: list[int] = field(default_factory=list)
+    rows_in: int = 0
+    rows_out: int = 0
+
+    def words(self) -> str:
+        told = [f"made {_parts(self.new)}"] if self.new else []
+        if self.again:
+            became = [part for part in self.again if part in set(self.changed)]
+            told.append(f"made {_parts(self.again)} again, of which {_parts(became) if became else 'none'} changed")
+        return "; ".join(told) or "all it needs is awaited"
+
+
+def _parts(numbers: list[int]) -> str:
+    """Part numbers in words, runs of them by their ends."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    told = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    return ("part " if len(numbers) == 1 else "parts ") + (
+        told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    )
+
+
+def refresh_parts(home: Home, transaction: Transaction, view: Object) -> RefreshRecord | None:
+    """Make every part of a view that is due; None when there is nothing to be done."""
+    work = _Maintenance(home, transaction, transaction.current(view))
+    with home.engine.counting() as count:
+        made = work.run()
+    if made is None:
+        return None
+    changed = [*made.new, *made.changed]
+    length = (view.partition_length or 1) * MICROS
+    record = RefreshRecord(
+        object_id=view.id,
+        read_snapshot=transaction.version,
+        point=None if work.next is None else (work.next - 1) * length,
+        reaches={**work.reached, CHANGED_FROM: min(changed) * length if changed and work.last else BEGINNING},
+        started_at=work.started,
+        seconds=time.perf_counter() - work.began,
+        rows_in=made.rows_in,
+        rows_out=made.rows_out,
+        jobs=count.jobs,
+        strategy=view.option("strategy_taken") or PART_WISE,
+        reason=made.words(),
+        snapshot_id=transaction.version,
+    )
+    transaction.record(record)
+    return record
+
+
+class _Maintenance:
+    """One refresh of one view."""
+
+    def __init__(self, home: Home, transaction: Transaction, view: Object) -> None:
+        self.started, self.began = now_micros(), time.perf_counter()
+        self.home, self.transaction, self.view = home, transaction, view
+        self.relations: Relations = home.relations(transaction)
+        self.last = self.relations.source.last_refresh(view)
+        self.function: DeltaFunction = function_of(self.relations.source, view)
+        self.inputs = {item.id: item for item in inputs_of(self.function, self.relations.source)}
+        progress = view.option("parts") or {}
+        self.first: int | None = progress.get("first")
+        self.next: int | None = progress.get("next")
+        self.extents = {
+            ref.relation: extent_of(home, transaction, self.relations, self.inputs[ref.relation])
+            for ref in (*self.function.initialize.references, *self.function.update.references)
+            if not ref.own
+        }
+        reaches = {
+            item.id: self.relations.reach(item, self.relations.source.parts(item)) for item in self.inputs.values()
+        }
+        self.reached = {str(number): reach for number, reach in reaches.items() if reach is not None}
+        self.made = Made()
+
+    def run(self) -> Made | None:
+        if self.first is None:
+            self.first = self.next = self._begin()
+        if self.first is None or self.next is None:
+            return self._waiting()
+        self._make_again(self._touched())
+        while self._all_there(self.next):
+            self._make(self.next)
+            self.made.new.append(self.next)
+            self.next += 1
+        if not (self.made.new or self.made.again):
+            return self._waiting()
+        self._note()
+        return self.made
+
+    def _waiting(self) -> Made | None:
+        """Nothing could be made. That is told once, when the view is new."""
+        if self.last is None:
+            self._note()
+            return self.made
+        if self.first is not None and (self.view.option("parts") or {}).get("first") is None:
+            self._note()
+        return None
+
+    def _begin(self) -> int | None:
+        """The part to begin with, as soon as it can be told."""
+        references = self.function.initialize.references
+        extents = {ref.relation: self.extents[ref.relation] for ref in references}
+        known = {number: extent for number, extent in extents.items() if extent is not None}
+        if len(known) < len(extents):
+            return None
+        oldest = {number: extent.kept for number, extent in known.items()}
+        # A view that is made over what is there begins with the newest part (4.1). One that waited for its first part,
+        # or that follows from a query, begins with the oldest: when it was made does not show in it.
+        newest = {number: extent.newest for number, extent in known.items()}
+        from_oldest = self.last is not None or self.view.option("function")
+        return first_part(references, oldest, oldest if from_oldest else newest, self.view.partition_length or 1)
+
+    # -- what is due --------------------------------------------------------------------------------------------------
+
+    def _all_there(self, part: int) -> bool:
+        assert self.first is not None
+        step = self.function.step(part, self.first)
+        if not any(not ref.own for ref in step.references):
+            return False  # nothing that comes would tell when it is due
+        for ref in step.references:
+            if ref.own:
+                continue
+            extent = self.extents[ref.relation]
+            if extent is None or ref.needs(part)[1] > extent.newest:
+                return False
+        return True
+
+    def _touched(self) -> set[int]:
+        """The parts for which something they were made of has changed since."""
+        assert self.first is not None
+        assert self.next is not None
+        found: set[int] = set()
+        if self.last is None or self.next == self.first:
+            return found
+        made = (self._kept_from(), self.next - 1)
+        for item in self.inputs.values():
+            for step, between in self._steps(made):
+                own = [ref for ref in step.references if ref.relation == item.id]
+                for ref in own:
+                    for changed in self._changed(item):
+                        found.update(ref.touched(changed, between))
+                if any(other.id == item.id for other in step.whole):
+                    found.update(self._meeting(item, between))
+        return {part for part in found if self._can_make_again(part)}
+
+    def _steps(self, made: tuple[int, int]) -> Iterable[tuple[Any, tuple[int, int]]]:
+        """Each query with the range of parts it has made."""
+        assert self.first is not None
+        if made[0] <= self.first:
+            yield self.function.initialize, (self.first, self.first)
+        yield self.function.update, (max(made[0], self.first + 1), made[1])
+
+    def _kept_from(self) -> int:
+        own = extent_of(self.home, self.transaction, self.relations, self.view)
+        return (self.first or 0) if own is None else own.kept
+
+    def _can_make_again(self, part: int) -> bool:
+        """Whether all it was made of is still kept."""
+        assert self.first is not None
+        for ref in self.function.step(part, self.first).references:
+            extent = None if ref.own else self.extents[ref.relation]
+            if extent is not None and extent.first < extent.kept and ref.needs(part)[0] < extent.kept:
+                return False
+        return True
+
+    def _changed(self, item: Object) -> list[tuple[int, int]]:
+        """The runs of parts of an input that have changed since the last refresh."""
+        assert self.last is not None
+        stored = self.relations.source.parts(item)
+        if item.maintained and not item.part_wise:
+            extent = self.extents.get(item.id)
+            since = changed_from(self.home, self.transaction, self.relations, item, None, self.last)
+            if since is None or extent is None:
+                return []
+            return [(max(extent.first, part_of(since, item.partition_length)), extent.newest)]
+        found = [(part.first, part.last) for part in stored if part.arrived_in > self.last.read_snapshot]
+        reach, before = self.reached.get(str(item.id)), self.last.reaches.get(str(item.id))
+        if reach is not None and before is not None and reach > before:
+            # Rows that had come and were not to be seen yet.
+            found.append((part_of(before + 1, item.partition_length), part_of(reach, item.partition_length)))
+        return found
+
+    def _meeting(self, item: Object, between: tuple[int, int]) -> range:
+        """The parts for which a relation without parts has changed: none of the past if it is not retroactive."""
+        assert self.last is not None
+        since = changed_from(self.home, self.transaction, self.relations, item, None, self.last)
+        if since is None:
+            return range(0)
+        first = part_of(since, self.view.partition_length) if item.option("non_retroactive") else between[0]
+        return range(max(first, between[0]), between[1] + 1)
+
+    # -- making -------------------------------------------------------------------------------------------------------
+
+    def _make_again(self, touched: set[int]) -> None:
+        assert self.next is not None
+        waiting = list(touched)
+        heapify(waiting)
+        own = [ref for ref in self.function.update.references if ref.own]
+        while waiting:
+            part = heappop(waiting)
+            self.made.again.append(part)
+            if not self._make(part):
+                continue
+            self.made.changed.append(part)
+            for later in _followers(own, part, self.next - 1):
+                if later not in touched:
+                    touched.add(later)
+                    heappush(waiting, later)
+
+    def _make(self, part: int) -> bool:
+        """Make one part; whether it differs from what it was."""
+        assert self.first is not None
+        step = self.function.step(part, self.first)
+        rows = sum(self._rows(ref, part) for ref in step.references)
+        frame = self.relations.evaluate(step.query.at_part(part))
+        written = write_part(self.home, self.transaction, self.relations, self.view, part, frame, rows)
+        self.made.rows_in += rows
+        self.made.rows_out += written
+        return written > 0
+
+    def _rows(self, ref: Reference, part: int) -> int:
+        item = self.view if ref.own else self.inputs[ref.relation]
+        first, last = ref.needs(part)
+        return sum(
+            stored.rows for stored in self.relations.source.parts(item) if stored.first <= last and stored.last >= first
+        )
+
+    # -- the catalog --------------------------------------------------------------------------------------------------
+
+    def _note(self) -> None:
+        """Put down which part is next, and which of the parts it needs are there."""
+        awaited = [] if self.next is None else self._awaited(self.next)
+        parts = {**(self.view.option("parts") or {}), "first": self.first, "next": self.next, "awaited": awaited}
+        self.view = replace(self.view, options={**self.view.options, "parts": parts})
+        self.transaction.alter(self.view)
+
+    def _awaited(self, part: int) -> list[list[Any]]:
+        """The parts that part `part` needs: whose, from which to which, and a bit for each that is there.
+
+        Long runs that are all there are told by one bit.
+        """
+        assert self.first is not None
+        found: list[list[Any]] = []
+        for ref in self.function.step(part, self.first).references:
+            first, last = ref.needs(part)
+            newest = part - 1 if ref.own else _newest(self.extents[ref.relation])
+            bits = (
+                "1"
+                if last <= newest
+                else "".join("1" if number <= newest else "0" for number in range(first, last + 1))
+            )
+            found.append([ref.name, first, last, bits])
+        return found
+
+
+def _newest(extent: Extent | None) -> int:
+    return -(1 << 62) if extent is None else extent.newest
+
+
+def _followers(own: list[Reference], part: int, last: int) -> Iterable[int]:
+    """The later parts of a view that are made of one of its own."""
+    for ref in own:
+        yield from ref.touched((part, part), (part + 1, last))

@@ -1,0 +1,53 @@
+"""Writing one temporal part of a view: its rows, or the difference to what it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.language.types import arrow_type
+from headrace.maintenance.logs import listed, quoted
+from headrace.maintenance.relations import Relations
+from headrace.runtime.home import Home
+from headrace.storage.records import Object
+from headrace.storage.transactions import Transaction
+from headrace.storage.writer import MICROS, SMALL, write_frame, write_table
+
+
+def write_part(
+    home: Home, transaction: Transaction, relations: Relations, view: Object, part: int, frame: Any, rows: int
+) -> int:
+    """Make `frame` the content of a part. Returns how many rows were written: none if it is as it was.
+
+    What changes is written as rows that come and go, so that whoever reads the view can follow. `rows` is how many the
+    frame is made of; a small one comes to this process.
+    """
+    typed = ", ".join(f"CAST({quoted(field.name)} AS {field.type}) AS {quoted(field.name)}" for field in view.columns)
+    named = frame.toDF(*view.names)
+    stored = relations.source.parts(view)
+    at = part * (view.partition_length or 1) * MICROS
+    old = any(known.first <= part <= known.last for known in stored)
+    if old:
+        frames = {"new_": named, "old_": home.logs.relation(view, stored, at, forgotten_before=at)}
+        names = listed(view.names)
+        text = (
+            f"SELECT {names}, CAST({at} AS BIGINT) AS __t, __n AS __w FROM (SELECT {names}, sum(__w) AS __n FROM"
+            f" (SELECT {typed}, CAST(1 AS BIGINT) AS __w FROM new_ UNION ALL SELECT {names}, CAST(-1 AS BIGINT) AS __w"
+            f" FROM old_) GROUP BY {names}) WHERE __n <> 0"
+        )
+    else:
+        frames = {"new_": named}
+        text = f"SELECT {typed}, CAST({at} AS BIGINT) AS __t, CAST(1 AS BIGINT) AS __w FROM new_"
+    changes = home.engine.sql(text, frames)
+    if rows > SMALL:
+        return write_frame(transaction, view, changes, home.engine, inserts_only=not old)
+    table = _as_stored(view, home.engine.arrow(changes))
+    return write_table(transaction, view, table, inserts_only=not old)
+
+
+def _as_stored(view: Object, table: pa.Table) -> pa.Table:
+    """Rows in the types the view has: an engine may answer with wider ones than it was asked for."""
+    kinds = {column.name: arrow_type(column.type) for column in view.columns}
+    kinds |= {"__t": pa.int64(), "__w": pa.int64()}
+    return table.cast(pa.schema([pa.field(name, kinds[name]) for name in table.column_names]))
