@@ -251,6 +251,12 @@ def _versions(item: Object) -> str:
 
 def _rows_of_positive_weight(item: Object, shown: str) -> str:
     columns = listed(item.names)
+    if item.part_wise:
+        # What is alike in two parts is two rows.
+        return (
+            f"SELECT {shown} FROM (SELECT *, explode(sequence(CAST(1 AS BIGINT), __n)) AS __i FROM"
+            f" (SELECT {columns}, __t, sum(__w) AS __n FROM log_rows GROUP BY {columns}, __t) WHERE __n > 0)"
+        )
     return (
         f"SELECT {shown} FROM (SELECT *, explode(sequence(CAST(1 AS BIGINT), __n)) AS __i FROM"
         f" (SELECT {columns}, max(CASE WHEN __w > 0 THEN __t END) AS __t, sum(__w) AS __n FROM log_rows"

@@ -71,7 +71,7 @@ def resolve(
     elif item.log == "state":
         return rows.select(list(item.names)) if inserts_only else _content(rows, item.names)
     elif item.log == "signed" and not inserts_only:
-        rows = _rows_of_positive_weight(rows, item.names)
+        rows = _rows_of_positive_weight(rows, item.names, part_wise=item.part_wise)
     return _shown(item, rows, extra)
 
 
@@ -83,7 +83,12 @@ def _latest_of_each_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     return latest.filter(pc.equal(latest.column("__op"), "+"))
 
 
-def _rows_of_positive_weight(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+def _rows_of_positive_weight(rows: pa.Table, names: Sequence[str], *, part_wise: bool) -> pa.Table:
+    if part_wise:
+        # What is alike in two parts is two rows.
+        summed = rows.group_by([*names, "__t"]).aggregate([("__w", "sum")]).rename_columns([*names, "__t", "__w"])
+        weights = np.maximum(summed.column("__w").to_numpy(), 0)
+        return summed.take(pa.array(np.repeat(np.arange(len(weights)), weights)))
     born = pc.if_else(pc.greater(rows.column("__w"), 0), rows.column("__t"), None)
     rows = rows.set_column(rows.column_names.index("__t"), "__t", born)
     summed = rows.group_by(list(names)).aggregate([("__t", "max"), ("__w", "sum")])

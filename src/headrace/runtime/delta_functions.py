@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from headrace.algebra.determinism import check_deterministic
+from headrace.algebra.part_wise.lifting import lift
 from headrace.algebra.part_wise.outer_joins import spell_out_outer_joins
 from headrace.algebra.part_wise.references import Reference, check_reference
 from headrace.errors import DefinitionError, NotYetMaintained
@@ -18,11 +20,23 @@ from headrace.storage.records import Object
 
 @dataclass(frozen=True)
 class Step:
-    """A query that makes one part: INITIALIZE or UPDATE. `whole` are the relations it reads without parts."""
+    """A query that makes one part: INITIALIZE or UPDATE.
+
+    `inputs` are its relations in their order, each with the parts it is read by; None where it is read as a whole.
+    `many` is the same query for many parts at once, if there is one.
+    """
 
     query: Query
-    references: tuple[Reference, ...]
-    whole: tuple[Object, ...]
+    inputs: tuple[tuple[Object, Reference | None], ...]
+    many: Query | None
+
+    @property
+    def references(self) -> list[Reference]:
+        return [reference for _item, reference in self.inputs if reference is not None]
+
+    @property
+    def whole(self) -> list[Object]:
+        return [item for item, reference in self.inputs if reference is None]
 
 
 @dataclass(frozen=True)
@@ -73,17 +87,25 @@ def initialize_step(source: Source, statement: CreateViewDelta) -> Step:
 def _step(source: Source, query: Query, variable: str, statement: CreateViewDelta, view: Object | None) -> Step:
     _check_query(query, statement)
     items = [_item(source, ref.name, statement.name, view) for ref in query.relations()]
-    references, whole = [], []
+    inputs: list[tuple[Object, Reference | None]] = []
     for ref, item in zip(query.relations(), items, strict=True):
         own = view is not None and item is view
         if ref.parts is None and not own and (item.partition_length is None or item.kind == "table"):
-            whole.append(item)
+            inputs.append((item, None))
             continue
         length = None if item.log == "state" else item.partition_length
         parts = check_reference(ref, statement.partition_length, length, variable, own=own)
-        references.append(Reference(item.id, item.name, item.partition_length or 1, parts, own))
+        inputs.append((item, Reference(item.id, item.name, item.partition_length or 1, parts, own)))
     columns = [[(field.name, field.type) for field in relation_fields(item)] for item in items]
-    return Step(spell_out_outer_joins(query, columns), tuple(references), tuple(whole))
+    query = spell_out_outer_joins(query, columns)
+    return Step(query, tuple(inputs), _for_many(query, inputs, columns))
+
+
+def _for_many(query: Query, inputs: Sequence[tuple[Object, Reference | None]], columns: Any) -> Query | None:
+    """The query for many parts at once: not where one follows from another, or versions are met by arrival."""
+    if any(item.option("non_retroactive") or (ref is not None and ref.own) for item, ref in inputs):
+        return None
+    return lift(query, [[name for name, _kind in found] for found in columns])
 
 
 def _item(source: Source, name: str, own: str, view: Object | None) -> Object:

@@ -18,7 +18,8 @@ from headrace.maintenance.relations import Relations
 from headrace.runtime.delta_functions import DeltaFunction, function_of, inputs_of
 from headrace.runtime.extents import Extent, extent_of
 from headrace.runtime.home import Home
-from headrace.runtime.part_writing import write_part
+from headrace.runtime.many_parts import frame_of_parts
+from headrace.runtime.part_writing import write_part, write_parts
 from headrace.runtime.starts import BEGINNING, CHANGED_FROM, changed_from
 from headrace.storage.catalog import now_micros
 from headrace.storage.records import Object, RefreshRecord
@@ -26,6 +27,8 @@ from headrace.storage.transactions import Transaction
 from headrace.storage.writer import MICROS, part_of
 
 PART_WISE = "part-wise"
+#: Parts are made together as long as no more rows than these go into them.
+MOST_ROWS = 20_000_000
 
 
 @dataclass
@@ -117,10 +120,7 @@ class _Maintenance:
         if self.first is None or self.next is None:
             return self._waiting()
         self._make_again(self._touched())
-        while self._all_there(self.next):
-            self._make(self.next)
-            self.made.new.append(self.next)
-            self.next += 1
+        self._make_new()
         if not (self.made.new or self.made.again):
             return self._waiting()
         self._note()
@@ -246,11 +246,39 @@ class _Maintenance:
                     touched.add(later)
                     heappush(waiting, later)
 
+    def _make_new(self) -> None:
+        """Make the next parts, as many at a time as one query can."""
+        assert self.next is not None
+        while self._all_there(self.next):
+            last = self.next
+            if self.next != self.first and self.function.update.many is not None:
+                rows = self._rows_of(last)
+                while rows < MOST_ROWS and self._all_there(last + 1):
+                    last += 1
+                    rows += self._rows_of(last)
+            if last == self.next:
+                self._make(last)
+            else:
+                self._make_many(self.next, last)
+            self.made.new += range(self.next, last + 1)
+            self.next = last + 1
+
+    def _make_many(self, first: int, last: int) -> None:
+        """Make new parts by one query."""
+        rows = sum(self._rows_of(part) for part in range(first, last + 1))
+        frame = frame_of_parts(self.home, self.relations, self.function.update, first, last)
+        self.made.rows_in += rows
+        self.made.rows_out += write_parts(self.home, self.transaction, self.view, frame, rows)
+
+    def _rows_of(self, part: int) -> int:
+        assert self.first is not None
+        return sum(self._rows(ref, part) for ref in self.function.step(part, self.first).references)
+
     def _make(self, part: int) -> bool:
         """Make one part; whether it differs from what it was."""
         assert self.first is not None
         step = self.function.step(part, self.first)
-        rows = sum(self._rows(ref, part) for ref in step.references)
+        rows = self._rows_of(part)
         frame = self.relations.evaluate(step.query.at_part(part))
         written = write_part(self.home, self.transaction, self.relations, self.view, part, frame, rows)
         self.made.rows_in += rows

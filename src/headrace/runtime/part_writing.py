@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.algebra.part_wise.lifting import PART
 from headrace.language.types import arrow_type
 from headrace.maintenance.logs import listed, quoted
 from headrace.maintenance.relations import Relations
@@ -44,6 +45,17 @@ def write_part(
         return write_frame(transaction, view, changes, home.engine, inserts_only=not old)
     table = _as_stored(view, home.engine.arrow(changes))
     return write_table(transaction, view, table, inserts_only=not old)
+
+
+def write_parts(home: Home, transaction: Transaction, view: Object, frame: Any, rows: int) -> int:
+    """Write new parts of a view; the frame's last column tells whose part a row is. Returns how many rows there are."""
+    typed = ", ".join(f"CAST({quoted(field.name)} AS {field.type}) AS {quoted(field.name)}" for field in view.columns)
+    length = (view.partition_length or 1) * MICROS
+    text = f"SELECT {typed}, CAST({PART} * {length} AS BIGINT) AS __t, CAST(1 AS BIGINT) AS __w FROM new_"
+    changes = home.engine.sql(text, {"new_": frame.toDF(*view.names, PART)})
+    if rows > SMALL:
+        return write_frame(transaction, view, changes, home.engine, inserts_only=True)
+    return write_table(transaction, view, _as_stored(view, home.engine.arrow(changes)), inserts_only=True)
 
 
 def _as_stored(view: Object, table: pa.Table) -> pa.Table:

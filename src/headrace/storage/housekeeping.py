@@ -188,7 +188,7 @@ def _groups(parts: Sequence[Part], read_in: Sequence[int], recent: int | None) -
 def _merge(transaction: Transaction, item: Object, group: Sequence[Part], since: int | None = None) -> None:
     """One part of several, without rows before `since`."""
     table = transaction.files.read([path for part in group for path in part.files])
-    if item.log == "state":
+    if item.log == "state" or item.part_wise:
         # What came and went since adds up to nothing: a view's content is no longer than it has rows.
         table = consolidate(table.combine_chunks())
     if since is not None:
@@ -221,6 +221,6 @@ def _merge(transaction: Transaction, item: Object, group: Sequence[Part], since:
 
 
 def _inserts_only(item: Object, group: Sequence[Part], table: pa.Table) -> bool:
-    if item.log == "state":
+    if item.log == "state" or item.part_wise:
         return bool(pc.all(pc.equal(table.column("__w"), 1)).as_py()) if table.num_rows else True
     return all(part.inserts_only for part in group)

@@ -172,3 +172,19 @@ def first_part(references: Sequence[Reference], first: dict[int, int], newest: d
     begin = max((found for ref in references if (found := ref.first_from(first[ref.relation])) is not None), default=0)
     there = min((ref.last_upto(newest[ref.relation], length) for ref in references), default=0)
     return max(begin, there)
+
+
+def parts_touched_sql(parts: PartRange, source_part: str, first: int, last: int) -> tuple[str, str]:
+    """SQL for the first and last part, from `first` to `last`, for which a row of part `source_part` is needed.
+
+    The first is above the last where there is none.
+    """
+    low = f"CAST({first} AS BIGINT)"
+    high = f"CAST({last} AS BIGINT)"
+    end, begin = parts.last, parts.first
+    if end.scale:
+        low = f"greatest({low}, CAST(ceil(({source_part} * {end.divisor} - ({end.offset})) / {end.scale}) AS BIGINT))"
+    if begin.scale:
+        top = f"({source_part} + 1) * {begin.divisor} - 1 - ({begin.offset})"
+        high = f"least({high}, CAST(floor(({top}) / {begin.scale}) AS BIGINT))"
+    return low, high
