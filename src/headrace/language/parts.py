@@ -26,6 +26,16 @@ class Subscript:
     def at(self, part: int) -> int:
         return (self.scale * part + self.offset) // self.divisor
 
+    def words(self, variable: str) -> str:
+        """The subscript as it could be written."""
+        if self.scale == 0:
+            return str(self.at(0))
+        text = variable if self.scale == 1 else f"{variable}*{self.scale}"
+        text += f"{self.offset:+d}" if self.offset else ""
+        if self.divisor == 1:
+            return text
+        return f"({text})/{self.divisor}" if text != variable else f"{text}/{self.divisor}"
+
 
 @dataclass(frozen=True)
 class PartRange:
@@ -37,6 +47,11 @@ class PartRange:
 
     def at(self, part: int) -> tuple[int, int]:
         return self.first.at(part), self.last.at(part)
+
+    def words(self, variable: str) -> str:
+        """The parts as they could be written."""
+        first, last = self.first.words(variable), self.last.words(variable)
+        return first if first == last else f"{first}..{last}"
 
 
 def parts_of(suffixes: Sequence[exp.Expr], place: Place | None = None) -> PartRange | None:

@@ -16,11 +16,13 @@ from headrace.language import (
     format_time,
 )
 from headrace.runtime.books import book_of
+from headrace.runtime.delta_functions import statement_of
 from headrace.runtime.describe import LOGS, key_sentence
 from headrace.runtime.estimates import plan_lines, rows_of, whole_line
 from headrace.runtime.home import Home, query_of
 from headrace.runtime.info import Info, counted
 from headrace.runtime.options import POLICIES
+from headrace.runtime.part_text import function_lines, part_lines
 from headrace.runtime.plan_text import PATTERNS, PlanWords, state_bytes
 from headrace.runtime.plans import Plan
 from headrace.runtime.program_text import program_lines
@@ -29,7 +31,7 @@ from headrace.runtime.states import states_of
 from headrace.runtime.strategy import FEW_ROWS, RECOMPUTE, find_plan, mode_of, strategy_changed
 from headrace.runtime.views import declared, inputs_of
 from headrace.storage.catalog import Snapshot
-from headrace.storage.records import Object
+from headrace.storage.records import Object, RefreshRecord
 
 
 def explain(home: Home, statement: Explain) -> Info:
@@ -78,7 +80,9 @@ def explain_object(home: Home, item: Object) -> str:
         lines.append(f"Its current rows are kept by key for the views over it: {state_bytes(snapshot, item):,} bytes.")
     readers = ", ".join(other.name for other in snapshot.dependents(item) if not other.system)
     lines.append(f"It is read by {readers}." if readers else "Nothing reads it.")
-    if item.maintained:
+    if item.part_wise:
+        lines += ["", *function_lines(statement_of(item))]
+    elif item.maintained:
         lines += _plan(home, snapshot, item)
     return "\n".join(lines)
 
@@ -91,18 +95,24 @@ def _view(home: Home, snapshot: Snapshot, item: Object) -> list[str]:
         lines.append(f"Strategy: {last.strategy}{told}.")
         changed = strategy_changed(home.catalog.refreshes(item.id, 2))
         lines += [f"It {changed}."] if changed else []
+    if item.part_wise:
+        return [*lines, *part_lines(home, snapshot, item), *_last(last)]
     lines += [_policy(item), f"It is due {_due(item)}."]
     lines.append(
         f"It reads {', '.join(other.name for other in snapshot.needs(item)) or 'nothing'}: {query_of(item).sql()}"
     )
-    if last is not None:
-        at = "an empty home" if last.point is None else format_time(last.point)
-        lines.append(
-            f"The last refresh took {last.seconds:.3f} s and {counted(last.jobs, 'job')}, "
-            f"read {counted(last.rows_in, 'new row')}, "
-            f"wrote {last.rows_out:,} and brought it to {at}."
-        )
-    return lines
+    return [*lines, *_last(last)]
+
+
+def _last(last: RefreshRecord | None) -> list[str]:
+    if last is None:
+        return []
+    at = "an empty home" if last.point is None else format_time(last.point)
+    return [
+        f"The last refresh took {last.seconds:.3f} s and {counted(last.jobs, 'job')}, "
+        f"read {counted(last.rows_in, 'new row')}, "
+        f"wrote {last.rows_out:,} and brought it to {at}."
+    ]
 
 
 def _policy(item: Object) -> str:
@@ -182,6 +192,8 @@ def explain_maintenance(home: Home, item: Object) -> str:
     snapshot = home.snapshot()
     if not item.maintained:
         return f"{item.name} is a {item.kind}: rows are put into it, and nothing is to be maintained."
+    if item.part_wise:
+        return "\n".join([*part_lines(home, snapshot, item), "", *function_lines(statement_of(item))])
     if mode_of(item).never:
         return _whole(home, snapshot, item, "REFRESH POLICY FULL asks for it")
     plan = find_plan(home, snapshot, item, query_of(item))

@@ -12,7 +12,7 @@ from headrace.runtime.home import Home
 from headrace.runtime.ingest import CONNECTORS, Listeners, poll
 from headrace.runtime.landing import streams_over
 from headrace.runtime.refresh import Refreshed, in_order, refresh_due
-from headrace.runtime.retention import forget
+from headrace.runtime.retention import forget, forget_helper_parts, unneeded_parts
 from headrace.runtime.streaming import land_available
 from headrace.storage import housekeeping
 from headrace.storage.catalog import Snapshot
@@ -104,10 +104,14 @@ def tidy(home: Home) -> None:
     most = int(home.option("rollup_parts"))
     crowded = [item for item in snapshot.objects() if len(snapshot.parts(item)) > most]
     forgetful = [item for item in snapshot.objects() if item.option("retain") is not None]
-    if crowded or forgetful:
+    helpers = [item for item in snapshot.objects("view") if item.option("helper")]
+    unneeded = [(item, first) for item in helpers if (first := unneeded_parts(home, snapshot, item)) is not None]
+    if crowded or forgetful or unneeded:
         with home.transaction("housekeeping") as transaction:
             for item in forgetful:
                 forget(home, transaction, item)
+            for item, first in unneeded:
+                forget_helper_parts(transaction, item, first)
             for item in crowded:
                 housekeeping.roll_up(transaction, item, most, _read_in(transaction.base, item))
     housekeeping.drop_old_snapshots(

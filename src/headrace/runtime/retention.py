@@ -17,10 +17,15 @@ from headrace.maintenance.logs import log_fields
 from headrace.maintenance.small_logs import can_resolve, resolve
 from headrace.runtime.clock import forgotten_before, horizon
 from headrace.runtime.home import Home
+from headrace.runtime.part_retention import helper_needed, oldest_needed
 from headrace.storage import housekeeping
+from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object, Part
 from headrace.storage.transactions import Transaction
-from headrace.storage.writer import write_table
+from headrace.storage.writer import MICROS, part_of, write_table
+
+#: So many parts of a helper view are dropped at a time.
+UNNEEDED = 8
 
 
 def forget(home: Home, transaction: Transaction, item: Object) -> None:
@@ -31,9 +36,27 @@ def forget(home: Home, transaction: Transaction, item: Object) -> None:
         return
     if item.forgets_rows:
         # AS OF the oldest time that can be asked for still sees the rows that were not forgotten then.
-        housekeeping.forget(transaction, item, edge - int(item.option("retain")))
+        before = edge - int(item.option("retain"))
+        needed = oldest_needed(transaction.base, item, home.relations(transaction).source)
+        housekeeping.forget(transaction, item, before if needed is None else min(before, needed))
     else:
         _fold(transaction, item, [part for part in parts if part.newest is not None and part.newest < edge])
+
+
+def unneeded_parts(home: Home, snapshot: Snapshot, helper: Object) -> int | None:
+    """The first part of a helper view that may be needed, when enough lie before it to be worth a commit."""
+    before = helper_needed(snapshot, helper, home.relations(snapshot).source)
+    if before is None:
+        return None
+    first = part_of(before, helper.partition_length)
+    return first if sum(part.last < first for part in snapshot.parts(helper)) >= UNNEEDED else None
+
+
+def forget_helper_parts(transaction: Transaction, helper: Object, first: int) -> None:
+    """Drop the parts of a helper view before `first`."""
+    housekeeping.forget(transaction, helper, first * (helper.partition_length or 1) * MICROS)
+    parts = {**(helper.option("parts") or {}), "dropped": first}
+    transaction.alter(replace(helper, options={**helper.options, "parts": parts}))
 
 
 def _fold(transaction: Transaction, item: Object, old: list[Part]) -> None:

@@ -148,20 +148,7 @@ def _never(place: Place | None, why: str, hint: str) -> DefinitionError:
 
 
 def _shown(parts: PartRange | None, variable: str) -> str:
-    if parts is None:
-        return variable
-    first, last = (_subscript(end, variable) for end in (parts.first, parts.last))
-    return first if first == last else f"{first}..{last}"
-
-
-def _subscript(end: Subscript, variable: str) -> str:
-    if end.scale == 0:
-        return str(end.at(0))
-    text = variable if end.scale == 1 else f"{variable}*{end.scale}"
-    text += f"{end.offset:+d}" if end.offset else ""
-    if end.divisor == 1:
-        return text
-    return f"({text})/{end.divisor}" if end.offset or end.scale != 1 else f"{text}/{end.divisor}"
+    return variable if parts is None else parts.words(variable)
 
 
 def first_part(references: Sequence[Reference], first: dict[int, int], newest: dict[int, int], length: int) -> int:
