@@ -131,8 +131,7 @@ class _Maintenance:
         if self.last is None:
             self._note()
             return self.made
-        if self.first is not None and (self.view.option("parts") or {}).get("first") is None:
-            self._note()
+        self._note()
         return None
 
     def _begin(self) -> int | None:
@@ -297,7 +296,10 @@ class _Maintenance:
     def _note(self) -> None:
         """Put down which part is next, and which of the parts it needs are there."""
         awaited = [] if self.next is None else self._awaited(self.next)
-        parts = {**(self.view.option("parts") or {}), "first": self.first, "next": self.next, "awaited": awaited}
+        known = self.view.option("parts") or {}
+        parts = {**known, "first": self.first, "next": self.next, "awaited": awaited}
+        if parts == known:
+            return
         self.view = replace(self.view, options={**self.view.options, "parts": parts})
         self.transaction.alter(self.view)
 
