@@ -17,7 +17,7 @@ from headrace.runtime.landing import REJECTED_FIELDS
 from headrace.runtime.options import checked
 from headrace.sources.lines import check_schema
 from headrace.storage.catalog import Snapshot
-from headrace.storage.records import LATE_SUFFIX, REJECTED_SUFFIX, Field, Object
+from headrace.storage.records import HELPER_SUFFIX, LATE_SUFFIX, REJECTED_SUFFIX, Field, Object
 from headrace.storage.transactions import Transaction
 
 #: The column ESL reserves for timestamps the system gives.
@@ -245,9 +245,10 @@ def drop(transaction: Transaction, statement: Drop) -> list[Object]:
         raise NotYetMaintained(f"DROP {statement.kind}")
     item = snapshot.find(statement.name, kind)
     if item.system:
+        owners = snapshot.dependents(item) if item.option("helper") else snapshot.needs(item)
         raise DefinitionError(
             "BELONGS_TO_ANOTHER",
-            f"{item.name} belongs to {', '.join(other.name for other in snapshot.needs(item))} and goes with it.",
+            f"{item.name} belongs to {', '.join(other.name for other in owners)} and goes with it.",
         )
     readers = [other for other in snapshot.dependents(item) if not other.system]
     own_streams = {other.id for other in snapshot.dependents(item) if other.system}
@@ -271,8 +272,9 @@ def drop(transaction: Transaction, statement: Drop) -> list[Object]:
         )
     for other in referrers.values():
         transaction.alter(without_references(other, gone))
-    # A source that was made for this stream alone goes with it.
+    # A source that was made for this stream alone goes with it, and so do the helpers of views.
     made_for = [other for other in snapshot.needs(item) if other.name == f"{item.name}__source"]
+    made_for += [helper for one in gone for helper in snapshot.needs(one) if helper.option("helper")]
     for source in made_for:
         gone += [other for other in _closure(snapshot, source) if other not in gone]
     for other in gone:
@@ -287,7 +289,7 @@ def _closure(snapshot: Snapshot, item: Object) -> list[Object]:
     return found
 
 
-def check_new(snapshot: Snapshot, name: str) -> None:
+def check_new(snapshot: Snapshot, name: str, *, helper: bool = False) -> None:
     """A name that is free and not one of ours."""
     known = snapshot.get(name)
     if known is not None:
@@ -296,9 +298,12 @@ def check_new(snapshot: Snapshot, name: str) -> None:
             f"There already is a {known.kind} called {known.name}.",
             hint=f"DROP {known.kind.upper()} {quote_name(known.name)} first, or choose another name.",
         )
-    if name.lower().endswith((LATE_SUFFIX, REJECTED_SUFFIX)) or name.startswith("__"):
+    reserved = (LATE_SUFFIX, REJECTED_SUFFIX) if helper else (LATE_SUFFIX, REJECTED_SUFFIX, HELPER_SUFFIX)
+    if name.lower().endswith(reserved) or name.startswith("__"):
         raise DefinitionError(
-            "NAME_RESERVED", f"{name} is a name Headrace gives itself.", hint=f"Do not end names in {LATE_SUFFIX}."
+            "NAME_RESERVED",
+            f"{name} is a name Headrace gives itself.",
+            hint=f"Do not end names in {', '.join(reserved)}.",
         )
 
 

@@ -40,6 +40,8 @@ from headrace.runtime.mutations import delete, insert, put, update
 from headrace.runtime.part_views import create_part_view
 from headrace.runtime.refreshing import advance, refresh
 from headrace.runtime.strategy import check_strict
+from headrace.runtime.translated_views import create_translated_view
+from headrace.runtime.translation import is_translated
 from headrace.runtime.views import create_view, named_fields, result_fields
 from headrace.storage.records import Object
 from headrace.storage.transactions import Transaction
@@ -109,6 +111,9 @@ def _view(home: Home, _listeners: Listeners, statement: CreateView | CreateStrea
     if statement.if_not_exists and home.snapshot().get(statement.name) is not None:
         return _made(statement, f"{statement.name} was there already.")
     with home.transaction(statement.name_of_statement) as transaction:
+        if isinstance(statement, CreateView) and is_translated(home.relations(transaction), statement):
+            view, made = create_translated_view(home, transaction, statement)
+            return _made(statement, f"Created view {view.name}, by the {made.strategy} strategy: {made.reason}.")
         view, made = create_view(home, transaction, statement)
     return _made(statement, f"Created {view.kind} {view.name}: {counted(made.rows_out, 'row')}, by {made.strategy}.")
 

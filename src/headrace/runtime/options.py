@@ -16,6 +16,8 @@ STRATEGIES = {
     "recompute": "the whole query again at each refresh",
     "incremental": "by the changes, and an error where that cannot be done",
     "differential": "by the changes, each operator by its differential",
+    "distributive": "of a window over parts: by merging what each part comes to",
+    "subtractable": "of a window over parts: by what all parts so far come to, less what they came to before it",
 }
 TUPLES = {
     "auto": "as the update patterns of its operators allow",

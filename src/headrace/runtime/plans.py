@@ -172,7 +172,7 @@ def _bound(home: Home, source: Snapshot, query: Query, timed: bool, reads: list[
     items = [source.find(ref.name) for ref in query.relations()]
     relations = [(item.name, ready.fields(number, item)) for number, item in enumerate(items)]
     try:
-        root = bind(query, relations, lambda text: _types(home, text)).root
+        root = bind(query, relations, lambda text: types_of(home, text)).root
     except NotBound as error:
         raise NoPlan(str(error)) from error
     except EngineError as error:
@@ -229,7 +229,8 @@ def _check(query: Query) -> None:
         raise NoPlan(f"{call} gives another value each time it is asked")
 
 
-def _types(home: Home, text: str) -> tuple[str, ...]:
+def types_of(home: Home, text: str) -> tuple[str, ...]:
+    """The column types of a Spark text, as the engine tells them."""
     frame = home.engine.sql(text)
     with home.engine.translated():
         fields: Sequence[Any] = frame.schema.fields

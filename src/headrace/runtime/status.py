@@ -106,7 +106,7 @@ def _objects(*kinds: str) -> Callable[[Home, Listeners, str | None], Listing]:
 def _views(home: Home, _listeners: Listeners, _target: str | None) -> Listing:
     snapshot = home.snapshot()
     rows: list[tuple[Any, ...]] = []
-    for item in snapshot.objects("view"):
+    for item in [item for item in snapshot.objects("view") if not item.system]:
         last = snapshot.last_refresh(item)
         told = (None, None) if last is None else (last.strategy, last.reason)
         rows.append((item.name, item.kind, _key(item), _columns(item), *told, state_bytes(snapshot, item)))

@@ -9,6 +9,7 @@ from typing import Any
 
 LATE_SUFFIX = "__late"
 REJECTED_SUFFIX = "__rejected"
+HELPER_SUFFIX = "__helper"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,96 @@
+"""Declaring views whose delta functions follow from a pattern query or a window aggregate, and choosing anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headrace.algebra.determinism import check_deterministic
+from headrace.errors import DefinitionError
+from headrace.language import CreateView, CreateViewDelta
+from headrace.runtime.definitions import check_new
+from headrace.runtime.delta_functions import inputs_of
+from headrace.runtime.home import Home
+from headrace.runtime.maintainer import refresh_parts
+from headrace.runtime.options import checked
+from headrace.runtime.part_views import declared
+from headrace.runtime.translation import Translation, translate
+from headrace.runtime.views import named_fields, replaced
+from headrace.storage.records import Object, RefreshRecord
+from headrace.storage.transactions import Transaction
+
+
+def create_translated_view(home: Home, transaction: Transaction, statement: CreateView) -> tuple[Object, RefreshRecord]:
+    """Declare a view and its helpers, and make the parts that can be made."""
+    old = replaced(transaction.base, statement)
+    if old is None:
+        check_new(transaction.base, statement.name)
+    else:
+        end_with_helpers(transaction, old)
+    found = translated(home, transaction, statement)
+    helpers = [_create_helper(home, transaction, one, found) for one in found.statements[:-1]]
+    view = described(home, transaction, statement, found)
+    view = transaction.create(view, helpers or _inputs(home, transaction, found.statements[-1], view))
+    for helper in helpers:
+        refresh_parts(home, transaction, helper)
+    record = refresh_parts(home, transaction, view)
+    assert record is not None  # a new view always has its first record
+    return view, record
+
+
+def translated(home: Home, transaction: Transaction, statement: CreateView) -> Translation:
+    """A statement's functions, what it says besides them checked."""
+    if statement.sync_by is not None:
+        raise DefinitionError(
+            "MISPLACED_CLAUSE",
+            f"{statement.name} is made part by part, and its parts are when it is synchronized.",
+            hint="Leave out SYNC BY.",
+            place=statement.place,
+        )
+    check_deterministic(statement.query)
+    return translate(home, home.relations(transaction), statement)
+
+
+def described(home: Home, transaction: Transaction, statement: CreateView, found: Translation) -> Object:
+    """The view that a translated statement declares, not made."""
+    final = found.statements[-1]
+    made, _function = declared(home, home.relations(transaction), final)
+    options = checked("view", dict(statement.options), statement.name)
+    if statement.retain is not None:
+        options["retain"] = statement.retain
+    options |= {"part_wise": True, "function": final.sql(), "strategy_taken": found.strategy, "words": found.words}
+    if found.guessed:
+        options["guessed"] = True
+    return replace(
+        made,
+        definition=statement.sql(),
+        columns=named_fields(statement.name, statement.columns or (), made.columns),
+        options=options,
+    )
+
+
+def _create_helper(home: Home, transaction: Transaction, statement: CreateViewDelta, found: Translation) -> Object:
+    check_new(transaction.base, statement.name, helper=True)
+    helper, function = declared(home, home.relations(transaction), statement)
+    options = {**helper.options, "helper": True, "function": statement.sql(), "strategy_taken": found.strategy}
+    if found.plain is not None:
+        options |= {"plain_function": found.plain, "groups": list(found.groups)}
+    made = replace(helper, system=True, options=options)
+    return transaction.create(made, inputs_of(function, home.relations(transaction).source))
+
+
+def _inputs(home: Home, transaction: Transaction, statement: CreateViewDelta, view: Object) -> list[Object]:
+    source = home.relations(transaction).source
+    _view, function = declared(home, home.relations(transaction), statement)
+    return list(inputs_of(function, source))
+
+
+def helpers_of(transaction: Transaction, view: Object) -> list[Object]:
+    """The helper views that were made for a view."""
+    return [item for item in transaction.needs(view) if item.option("helper")]
+
+
+def end_with_helpers(transaction: Transaction, view: Object) -> None:
+    """Drop a view and what was made for it alone."""
+    for helper in helpers_of(transaction, view):
+        transaction.end(helper)
+    transaction.end(view)
