@@ -52,11 +52,25 @@ class PlacedParseError(ParseError):
         self.token = token
 
 
+class _Percentile:
+    """``percentile(x, p)``, or with a frequency, for which sqlglot's own node has no room."""
+
+    @staticmethod
+    def from_arg_list(arguments: list[exp.Expr]) -> exp.Expr:
+        if len(arguments) > 2:
+            return exp.Anonymous(this="percentile", expressions=arguments)
+        return exp.Quantile.from_arg_list(arguments)
+
+
 class HeadraceParser(SparkParser):
     OPERATION_MODIFIERS: ClassVar[set[str]] = {STREAMED_MARK, COMPLETE_MARK}
     # sqlglot prints these without their format, so they stay functions it knows nothing of.
     FUNCTIONS: ClassVar[dict[str, Any]] = {
         name: build for name, build in SparkParser.FUNCTIONS.items() if name not in ("TO_CHAR", "TO_VARCHAR")
+    }
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        **SparkParser.FUNCTION_PARSERS,
+        "PERCENTILE": lambda self: self._parse_distinct_arg_function(_Percentile),
     }
 
     def start(self, tokens: list[Token], text: str) -> None:
