@@ -15,9 +15,7 @@ def decimal_average(type_: str, shown: str) -> Callable[[str, str], str]:
     """From the texts of sum and count to that of the average."""
     digits = decimal_digits(type_)
     if digits is None or digits.precision > WIDEST:
-        raise NoForm(
-            f"{shown} is over {type_}, and only averages of up to {WIDEST} digits can be made from sums exactly"
-        )
+        raise NoForm(f"{shown} is over {type_}, and averages of more than {WIDEST} digits are not exact from sums")
     result = f"DECIMAL({digits.precision + 4},{digits.scale + 4})"
     return lambda total, count: (
         f"CAST(CAST({total} AS {sum_type(type_)}) / CAST(NULLIF({count}, 0) AS DECIMAL(20,0)) AS {result})"

@@ -36,10 +36,10 @@ def distributive(query: WindowQuery, view: str, helper: str) -> list[str]:
             having=having_text(layout, read),
         )
 
-    return [
-        same_function(helper, query.pane, lambda part: grouped_source(layout, run_of_parts(part, 0, parts - 1, times=parts))),
-        same_function(view, query.slide, merged),
-    ]  # fmt: skip
+    def pane(variable: str) -> str:
+        return grouped_source(layout, run_of_parts(variable, 0, parts - 1, times=parts))
+
+    return [same_function(helper, query.pane, pane), same_function(view, query.slide, merged)]
 
 
 def _with_group_values(layout: Layout, panes: str) -> str:
@@ -61,9 +61,8 @@ def merging_form(layout: Layout, call: Call) -> Form:
         return lambda read: read.merged(partial)
     type_ = type_of(call.argument, layout.source)
     if type_ is None or sum_type(type_) is None:
-        raise NoForm(
-            f"the type of {shown} in {call.shown} is {type_ or 'not known'}: write CAST({shown} AS a number type)"
-        )
+        told = "is not known" if type_ is None else f"is {type_}"
+        raise NoForm(f"the type of {shown} in {call.shown} {told}: write CAST({shown} AS a type of numbers)")
     if call.name in SPREADS:
         return _spread(layout, call)
     return _sum(layout, call, type_) if call.name == "sum" else _average(layout, call, type_)
@@ -113,7 +112,7 @@ def _spread(layout: Layout, call: Call) -> Form:
     count = layout.partial("count", argument, call.over("COUNT"), "SUM")
     average = layout.partial("avg", argument, call.over("AVG", f"CAST({argument} AS DOUBLE)"), "AVG")
     square = layout.partial("var", argument, call.over("VAR_POP"), "AVG")
-    n, mean, var = (quote_name(item.name) for item in (count, average, square))
+    n, mean = quote_name(count.name), quote_name(average.name)
     keys = ", ".join(map(quote_name, layout.keys))
     over = f"OVER (PARTITION BY {keys})" if keys else "OVER ()"
     whole = f"SUM({n} * {mean}) {over} / NULLIF(SUM({n}) {over}, 0)"

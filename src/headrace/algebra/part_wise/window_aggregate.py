@@ -100,7 +100,7 @@ def _describe(query: Query, source: str, columns: Collection[str], names: Sequen
         keys,
         tuple(outputs),
         None if where is None else scope.plain(where.this),
-        None if having is None else _having(scope, scope.plain(having.this), aliases, keys),
+        None if having is None else _having(scope.plain(having.this), aliases, keys),
     )
     if not made.keys and not made.calls:
         raise _Unfit("the query neither groups nor aggregates")
@@ -182,7 +182,7 @@ def _key(item: exp.Expr, scope: _Scope, outputs: Sequence[Named], aliases: dict[
     return unparen(scope.plain(item))
 
 
-def _having(scope: _Scope, having: exp.Expr, aliases: dict[str, exp.Expr], keys: Sequence[Named]) -> exp.Expr:
+def _having(having: exp.Expr, aliases: dict[str, exp.Expr], keys: Sequence[Named]) -> exp.Expr:
     grouped = {same_key(item.expression) for item in keys}
 
     def change(node: exp.Expr) -> exp.Expr | None:

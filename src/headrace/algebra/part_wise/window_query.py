@@ -2,7 +2,7 @@
 
 Part j of the view spans a slide and holds the query's answer over the window that ends where the part ends. So a slide
 is the view's part length, and slide and window are whole numbers of the source's parts. A query that has this can at
-least be recomputed part by part; what else can be done depends on its `aggregate`, and if it has none, `unfit` says why.
+least be recomputed part by part; what else can be done depends on its `aggregate`. If it has none, `unfit` says why.
 """
 
 from __future__ import annotations
