@@ -116,6 +116,14 @@ class HeadraceParser(SparkParser):
     def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
         return None if self._stops() else super()._parse_table_alias(alias_tokens)
 
+    def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
+        index = self._index
+        if self._match(TokenType.GROUP_BY) and self._match(TokenType.ALL) and self._curr and self._stops():
+            # sqlglot looks for expressions after ALL too, and would take PARTITION or RETAIN for a column.
+            return self.expression(exp.Group(all=True))
+        self._retreat(index)
+        return super()._parse_group(skip_group_by_token)
+
     def _parse_table_hints(self) -> list[exp.Expr] | None:
         # `WITH (...)` after a relation is T-SQL's; with us it begins the options of the statement.
         return None

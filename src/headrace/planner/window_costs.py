@@ -16,6 +16,8 @@ AGGREGATE_ROW = 2.0
 WRITE_ROW = 4.0
 #: Planning, starting and committing one more job: as much as reading so many rows.
 JOB = 500_000.0
+#: Costs within this factor are alike: then the strategy wins that is named earlier, and carries less from part to part.
+NEAR = 1.05
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,9 @@ def _differential(sizes: WindowSizes, shape: WindowShape) -> WindowCost:
 
 
 def choose(costs: Sequence[WindowCost]) -> WindowCost:
-    """The cheapest; of equal ones, the one that is named first."""
-    return min(costs, key=lambda cost: cost.total)
+    """The cheapest; of those that cost about the same, the one that is named first."""
+    least = min(cost.total for cost in costs)
+    return next(cost for cost in costs if cost.total <= NEAR * least)
 
 
 def window_words(costs: Sequence[WindowCost], reasons: Mapping[str, str | None] | None = None) -> list[str]:
@@ -139,12 +142,16 @@ def window_words(costs: Sequence[WindowCost], reasons: Mapping[str, str | None] 
     lines = [f"The {best.strategy} strategy costs least: for each part {_work(best)}."]
     for cost in sorted(costs, key=lambda cost: cost.total):
         if cost is not best:
-            times = cost.total / best.total
-            lines.append(f"The {cost.strategy} strategy would cost {times:.1f} times as much: {_work(cost)}.")
+            lines.append(f"The {cost.strategy} strategy would cost {_against(cost, best)}: {_work(cost)}.")
     for strategy, reason in (reasons or {}).items():
         if reason is not None:
             lines.append(f"The {strategy} strategy cannot be used. {reason}")
     return lines
+
+
+def _against(cost: WindowCost, best: WindowCost) -> str:
+    times = cost.total / best.total
+    return "about the same" if times < NEAR else f"{times:.1f} times as much"
 
 
 def _work(cost: WindowCost) -> str:

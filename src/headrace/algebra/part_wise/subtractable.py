@@ -1,10 +1,10 @@
 """Aggregates that subtract: a helper holds them since the beginning, the view takes one part from another (View6).
 
 A helper's part has, for each group, what all rows up to its end come to. The window is the part at its end less the
-part before its beginning. A group that has had no row for a whole window is forgotten; should it come back, it begins anew,
-and `since` tells its lives apart: the part before the window may still hold the earlier one, whose sums must not be
-taken from those of the later one. So the view subtracts within (group, since), and what is present is what has a count
-above 0: an earlier life that is only subtracted comes out below 0.
+part before its beginning. A group that has had no row for a whole window is forgotten; should it come back, it begins
+anew, and `since` tells its lives apart: the part before the window may still hold the earlier one, whose sums must not
+be taken from those of the later one. So the view subtracts within (group, since), and what is present is what has a
+count above 0: an earlier life that is only subtracted comes out below 0.
 """
 
 from __future__ import annotations

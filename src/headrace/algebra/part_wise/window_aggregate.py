@@ -155,7 +155,7 @@ def _keys(
     group = select.args.get("group")
     if group is None:
         return ()
-    if any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets", "totals")):
+    if group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None:
         raise _Unfit("the query groups by ROLLUP, CUBE or GROUPING SETS")
     if group.args.get("all"):
         found = [item.expression for item in outputs if next(find_aggregates(item.expression), None) is None]
