@@ -16,7 +16,7 @@ _UNKNOWN_TO_SQLGLOT = frozenset(
     """
     any some every std mean count_min_sketch histogram_numeric hll_sketch_agg hll_union_agg try_avg try_sum
     schema_of_variant_agg bitmap_and_agg bitmap_construct_agg bitmap_or_agg regr_avgx regr_avgy regr_sxx regr_sxy
-    regr_syy theta_sketch_agg theta_union_agg kll_sketch_agg_bigint approx_top_k_accumulate
+    regr_syy percentile theta_sketch_agg theta_union_agg kll_sketch_agg_bigint approx_top_k_accumulate
     """.split()  # noqa: SIM905
 )
 #: Functions that sqlglot counts as aggregates and that only stand in OVER.

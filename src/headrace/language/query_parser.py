@@ -52,11 +52,25 @@ class PlacedParseError(ParseError):
         self.token = token
 
 
+class _Percentile:
+    """``percentile(x, p)``, or with a frequency, for which sqlglot's own node has no room."""
+
+    @staticmethod
+    def from_arg_list(arguments: list[exp.Expr]) -> exp.Expr:
+        if len(arguments) > 2:
+            return exp.Anonymous(this="percentile", expressions=arguments)
+        return exp.Quantile.from_arg_list(arguments)
+
+
 class HeadraceParser(SparkParser):
     OPERATION_MODIFIERS: ClassVar[set[str]] = {STREAMED_MARK, COMPLETE_MARK}
     # sqlglot prints these without their format, so they stay functions it knows nothing of.
     FUNCTIONS: ClassVar[dict[str, Any]] = {
         name: build for name, build in SparkParser.FUNCTIONS.items() if name not in ("TO_CHAR", "TO_VARCHAR")
+    }
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        **SparkParser.FUNCTION_PARSERS,
+        "PERCENTILE": lambda self: self._parse_distinct_arg_function(_Percentile),
     }
 
     def start(self, tokens: list[Token], text: str) -> None:
@@ -101,6 +115,14 @@ class HeadraceParser(SparkParser):
 
     def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
         return None if self._stops() else super()._parse_table_alias(alias_tokens)
+
+    def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
+        index = self._index
+        if self._match(TokenType.GROUP_BY) and self._match(TokenType.ALL) and self._curr and self._stops():
+            # sqlglot looks for expressions after ALL too, and would take PARTITION or RETAIN for a column.
+            return self.expression(exp.Group(all=True))
+        self._retreat(index)
+        return super()._parse_group(skip_group_by_token)
 
     def _parse_table_hints(self) -> list[exp.Expr] | None:
         # `WITH (...)` after a relation is T-SQL's; with us it begins the options of the statement.
