@@ -79,7 +79,7 @@ class PatternParser(SparkParser):
         self._match_l_paren()
         partition = self._parse_partition_by()
         order = self._parse_order()
-        measures = self._parse_csv(self._parse_match_recognize_measure) if self._match_text_seq("MEASURES") else None
+        measures = self._parse_csv(self._parse_measure) if self._match_text_seq("MEASURES") else None
         rows = self._parse_rows_per_match()
         after = self._words_before("PATTERN") if self._at_word("AFTER") else None
         pattern = self._parse_row_pattern()
@@ -93,6 +93,15 @@ class PatternParser(SparkParser):
                 within=within, subset=subset, define=define, alias=self._parse_table_alias(),
             )
         )  # fmt: skip
+
+    def _parse_measure(self) -> exp.MatchRecognizeMeasure:
+        frame = self._match_texts(("FINAL", "RUNNING")) and self._prev.text.upper()
+        value = self._parse_disjunction()
+        # A name without AS could be the ONE or the ALL of the next clause.
+        if value is None or not self._match(TokenType.ALIAS):
+            self.raise_error("Expected AS and the name of the measure")
+        name = self._parse_id_var()
+        return exp.MatchRecognizeMeasure(window_frame=frame, this=exp.Alias(this=value, alias=name))
 
     def _at_word(self, word: str) -> bool:
         return self._curr.token_type != TokenType.IDENTIFIER and self._curr.text.upper() == word
@@ -115,6 +124,8 @@ class PatternParser(SparkParser):
             depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(self._curr.token_type, 0)
             words.append(self._curr)
             self._advance()
+        if not words:
+            self.raise_error("Expected a pattern, such as (a b+)")
         return exp.var(_joined(words))
 
     def _parse_row_pattern(self) -> exp.Expr:
@@ -124,7 +135,8 @@ class PatternParser(SparkParser):
         self._match_l_paren()
         index = self._index
         variables: list[exp.Expr] = []
-        while self._curr.token_type != TokenType.R_PAREN and (variable := self._parse_pattern_variable()):
+        names = {TokenType.IDENTIFIER, *self.ID_VAR_TOKENS}
+        while self._curr.token_type in names and (variable := self._parse_pattern_variable()):
             variables.append(variable)
         if variables and self._match(TokenType.R_PAREN):
             return nodes.RowPattern(expressions=variables)

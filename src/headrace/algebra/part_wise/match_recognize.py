@@ -136,8 +136,6 @@ class _Translation:
         columns = {it.name.lower(): (it.name, it) for it in partition}
         own = set(columns)
         for measure in self._match.args.get("measures") or ():
-            if not measure.this.alias:
-                raise self._refused("A measure has a name.", f"Write {text(measure.this)} AS m.", measure)
             name = measure.this.alias
             if name.lower() in columns:
                 raise self._refused(f"Two columns are called {name}.", "Rename the measure.", measure)

@@ -23,7 +23,7 @@ from headrace.errors import Place
 from headrace.language import nodes, parse_duration
 from headrace.language.query import Query, Scalar
 
-_READ = frozenset({"expressions", "from_", "where", "group", "having", "kind"})
+_READ = frozenset({"expressions", "from_", "where", "group", "having"})
 _SHAPE = "Write SELECT k, count(*) AS n FROM s PATTERN [a, b+] WHERE a.x > 1 AND b.x > 1 GROUP BY k."
 
 
