@@ -155,6 +155,67 @@ def test_match_recognize_is_understood() -> None:
     assert query(found.sql()) == found
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (x y+)",
+        "ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (x y+)",
+        "AFTER MATCH SKIP TO LAST y PATTERN (x (y | `a b`)* {- z -} w{2,3} v+? u??)",
+        "PATTERN (PERMUTE(x, y)) WITHIN 600 SECONDS",
+        "PATTERN (^ x y+ $) SUBSET u = (x, y), v = (y) DEFINE x AS TRUE, y AS y.a > PREV(y.a)",
+    ],
+)
+def test_all_of_match_recognize_is_read_and_printed(text: str) -> None:
+    found = query(
+        f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY b MEASURES FINAL LAST(x.a, 1) AS n, y.b AS m {text}) AS k"
+    )
+    assert query(found.sql()) == found
+    assert "LAST(x.a, 1) AS n" in found.sql()
+    assert found.features() == ("MATCH_RECOGNIZE",)
+
+
+def test_match_recognize_with_slips() -> None:
+    for text in ("MEASURES count(*) PATTERN (x)", "PATTERN ()", "ORDER BY a", "PATTERN (x) WITHIN 0", "PATTERN (x"):
+        with pytest.raises(LanguageError):
+            query(f"SELECT * FROM t MATCH_RECOGNIZE ({text})")
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("WITHIN 10 MINUTES", "WITHIN 600 SECONDS"),
+        ("WITHIN 600", "WITHIN 600 SECONDS"),
+        ("WITHIN 0.5", "WITHIN 0.5 SECONDS"),
+        ("WITHIN INTERVAL '1' HOUR AS x", "WITHIN 3600 SECONDS AS x"),
+        ("within '10 minutes' x", "WITHIN 600 SECONDS AS x"),
+        ("within", "AS within"),
+    ],
+)
+def test_within(text: str, printed: str) -> None:
+    found = query(f"SELECT count(*) FROM M PATTERN [a, b+] {text}")
+    assert found.sql() == f"SELECT COUNT(*) FROM M PATTERN [a, b+] {printed}"
+    assert query(found.sql()) == found
+
+
+def test_within_what() -> None:
+    for text in ("0", "5 parsecs WHERE", "'soon'", "-1"):
+        with pytest.raises(LanguageError):
+            query(f"SELECT count(*) FROM M PATTERN [a] WITHIN {text}")
+
+
+def test_lambdas_and_structs_survive() -> None:
+    found = query(
+        "SELECT AGGREGATE(x.rows_, NAMED_STRUCT('n', 0, 's', CAST(NULL AS BIGINT)), (run, one) -> "
+        "CASE WHEN run.n <=> one.k THEN STRUCT(run.n + 1 AS n, one.v AS s) ELSE run END) AS folded FROM t AS x"
+    )
+    assert query(found.sql()) == found
+    assert found.to_spark(["t1"]) == (
+        "SELECT AGGREGATE(x.rows_, STRUCT(0 AS n, CAST(NULL AS BIGINT) AS s), (run, one) -> "
+        "CASE WHEN run.n IS NOT DISTINCT FROM one.k THEN STRUCT(run.n + 1 AS n, one.v AS s) ELSE run END) AS folded "
+        "FROM `t1` AS x"
+    )
+
+
 def test_shape() -> None:
     shape = query(
         "SELECT t.a AS k, b, count(*) AS n, u.* FROM t LEFT JOIN u USING (a), (SELECT 1) s GROUP BY t.a, 2"

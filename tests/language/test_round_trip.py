@@ -171,6 +171,7 @@ relations = st.builds(
             " [i-3..i]",
             " [i*60-59 .. i*60]",
             " PATTERN [a, b, c+]",
+            " PATTERN [a, b+] WITHIN 10 MINUTES",
             " AS OF 3",
             " AS OF SNAPSHOT 7",
             " AS OF '2024-01-01 10:00'",

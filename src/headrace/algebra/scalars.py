@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from headrace.errors import DefinitionError
 from headrace.language.dialect import headrace_sql
-from headrace.language.types import arrow_type
+from headrace.language.types import arrow_type, ddl_type
 
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 #: How many digits Spark gives an integer among decimals.
@@ -60,6 +60,14 @@ def term_of(expression: exp.Expr, types: Mapping[str, str], result: str, engine:
         reader = _Reader(types, engine)
         return reader.converted(reader.read(expression), _arrow(result))
     except _Refused:
+        return None
+
+
+def type_of(expression: exp.Expr, types: Mapping[str, str]) -> str | None:
+    """The SQL type of an expression over columns of the SQL types `types`; None if it is not simple."""
+    try:
+        return ddl_type(_Reader(types, None).read(expression).type)
+    except (_Refused, DefinitionError):
         return None
 
 

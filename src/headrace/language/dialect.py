@@ -50,7 +50,25 @@ class HeadraceGenerator(SparkGenerator):
         return self.sql(expression, "this") + ("+" if expression.args.get("plus") else "")
 
     def print_pattern(self, expression: nodes.Pattern) -> str:
-        return f"PATTERN [{self.expressions(expression, flat=True)}]"
+        within = self.sql(expression, "within")
+        return f"PATTERN [{self.expressions(expression, flat=True)}]" + (f" WITHIN {within}" if within else "")
+
+    def print_rowpattern(self, expression: nodes.RowPattern) -> str:
+        return self.expressions(expression, flat=True, sep=" ")
+
+    def print_matchrecognize(self, expression: nodes.MatchRecognize) -> str:
+        words = [self.partition_by_sql(expression).strip(), self.sql(expression, "order").strip()]
+        if measures := self.expressions(expression, key="measures", flat=True):
+            words.append(f"MEASURES {measures}")
+        words += [self.sql(expression, "rows"), self.sql(expression, "after")]
+        words.append(f"PATTERN ({self.sql(expression, 'pattern')})")
+        if within := self.sql(expression, "within"):
+            words.append(f"WITHIN {within}")
+        words.append(self.sql(expression, "subset"))
+        defined = [f"{self.sql(it, 'alias')} AS {self.sql(it, 'this')}" for it in expression.args.get("define") or ()]
+        words.append(f"DEFINE {', '.join(defined)}" if defined else "")
+        alias = self.sql(expression, "alias")
+        return f" MATCH_RECOGNIZE ({' '.join(word for word in words if word)})" + (f" AS {alias}" if alias else "")
 
     def print_asoftime(self, expression: nodes.AsOfTime) -> str:
         return f"AS OF {format_seconds(int(expression.name))}"
@@ -102,6 +120,8 @@ class HeadraceGenerator(SparkGenerator):
         nodes.PartReference: print_partreference,
         nodes.PatternVariable: print_patternvariable,
         nodes.Pattern: print_pattern,
+        nodes.RowPattern: print_rowpattern,
+        nodes.MatchRecognize: print_matchrecognize,
         nodes.AsOfTime: print_asoftime,
         nodes.AsOfSnapshot: print_asofsnapshot,
         nodes.Relation: print_relation,

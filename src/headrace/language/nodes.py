@@ -51,9 +51,21 @@ class PatternVariable(exp.Expression):
 
 
 class Pattern(Suffix):
-    """``M PATTERN [a, b, c+]``."""
+    """``M PATTERN [a, b, c+] WITHIN 10 MINUTES``; `within` is a `Length` in seconds."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": True, "within": False}
+
+
+class RowPattern(exp.Expression):
+    """``(a b c+)`` of MATCH_RECOGNIZE: variables in a row."""
 
     arg_types: ClassVar[dict[str, bool]] = {"expressions": True}
+
+
+class MatchRecognize(exp.MatchRecognize):
+    """The standard's MATCH_RECOGNIZE (...); `pattern` is a `RowPattern`, or the words of a richer one."""
+
+    arg_types: ClassVar[dict[str, bool]] = {**exp.MatchRecognize.arg_types, "within": False, "subset": False}
 
 
 class AsOfTime(Suffix):

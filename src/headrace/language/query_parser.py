@@ -8,7 +8,7 @@ It is one long module because sqlglot's parser is one class and the pieces call 
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from sqlglot.tokens import Token, TokenType
 
 from headrace.errors import LanguageError
 from headrace.language import nodes
+from headrace.language.pattern_parser import PatternParser
 from headrace.language.times import is_unit, parse_time
 from headrace.language.tokens import COMPLETE_MARK, RANGE_DOTS, STREAMED_MARK
 
@@ -62,7 +63,18 @@ class _Percentile:
         return exp.Quantile.from_arg_list(arguments)
 
 
-class HeadraceParser(SparkParser):
+def _first_or_last(name: str, build: Callable[[list[exp.Expr]], exp.Expr]) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """sqlglot forgets what it does not know: the standard's ``LAST(x, 1)``, the row before the last."""
+
+    def built(arguments: list[exp.Expr]) -> exp.Expr:
+        if len(arguments) > 1 and not isinstance(arguments[1], exp.Boolean):
+            return exp.Anonymous(this=name, expressions=arguments)
+        return build(arguments)
+
+    return built
+
+
+class HeadraceParser(PatternParser):
     OPERATION_MODIFIERS: ClassVar[set[str]] = {STREAMED_MARK, COMPLETE_MARK}
     # sqlglot prints these without their format, so they stay functions it knows nothing of.
     FUNCTIONS: ClassVar[dict[str, Any]] = {
@@ -72,6 +84,7 @@ class HeadraceParser(SparkParser):
         **SparkParser.FUNCTION_PARSERS,
         "PERCENTILE": lambda self: self._parse_distinct_arg_function(_Percentile),
     }
+    FUNCTIONS.update({name: _first_or_last(name, SparkParser.FUNCTIONS[name]) for name in ("FIRST", "LAST")})
 
     def start(self, tokens: list[Token], text: str) -> None:
         """Make ready to read `tokens` from the first."""
@@ -260,12 +273,7 @@ class HeadraceParser(SparkParser):
         if self._at_sync():
             self._advance()
             return nodes.Sync(this=self._parse_id_var())
-        if self._curr.text.upper() == "PATTERN" and self._next.token_type == TokenType.L_BRACKET:
-            self._advance(2)
-            variables = self._parse_csv(self._parse_pattern_variable)
-            self._close_bracket()
-            return nodes.Pattern(expressions=variables)
-        return self._parse_as_of()
+        return self._parse_pattern() or self._parse_as_of()
 
     def _at_sync(self) -> bool:
         """`S SYNC y`, but not the SYNC BY that follows a view's query."""
@@ -275,14 +283,6 @@ class HeadraceParser(SparkParser):
         return following.token_type == TokenType.IDENTIFIER or (
             following.token_type == TokenType.VAR and following.text.upper() != "BY"
         )
-
-    def _parse_pattern_variable(self) -> exp.Expr | None:
-        name = self._parse_id_var()
-        return nodes.PatternVariable(this=name, plus=self._match(TokenType.PLUS)) if name else None
-
-    def _close_bracket(self) -> None:
-        if not self._match(TokenType.R_BRACKET):
-            self.raise_error("Expected ]")
 
     def _parse_stream_window(self) -> nodes.StreamWindow | None:
         index = self._index
@@ -300,19 +300,6 @@ class HeadraceParser(SparkParser):
         internal = self._match_text_seq("INTERNAL")
         self._close_bracket()
         return nodes.StreamWindow(kind=kind, this=length, partition_by=partition, slide=slide, internal=internal)
-
-    def _parse_length(self) -> nodes.Length:
-        if self._match(TokenType.INTERVAL):
-            this = self._parse_string() or self._parse_number()
-        else:
-            this = self._parse_number() or self._parse_id_var(any_token=False)
-        if this is None:
-            self.raise_error("Expected a number, such as 100 or 10 SECONDS")
-        unit = None
-        if self._curr.token_type == TokenType.VAR and is_unit(self._curr.text):
-            unit = exp.var(self._curr.text.upper())
-            self._advance()
-        return nodes.Length(this=this, unit=unit)
 
     def _parse_part_reference(self) -> nodes.PartReference:
         self._advance()
