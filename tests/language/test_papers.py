@@ -402,7 +402,7 @@ def test_viewdf_helper() -> None:
         PARTITION LENGTH 60""")
     assert (helper.initialize_index, helper.update_index, helper.partition_length) == ("i", "j", 60)
     assert [ref.name for ref in helper.update.relations()] == ["M", "Helper"]
-    assert helper.update.features() == ("part reference",)
+    assert [ref.parts.words("j") for ref in helper.update.relations() if ref.parts] == ["j", "j-1"]
 
 
 def test_viewdf_view2() -> None:
@@ -439,7 +439,7 @@ def test_viewdf_view6_spells_update_view() -> None:
         CREATE VIEW View6
         INITIALIZE View6[i] AS SELECT G, sum_A FROM Helper[i]
         UPDATE VIEW View6[j] AS SELECT Temp.G, sum(Temp.Temp_Sum) AS sum_A FROM (
-            SELECT G, sum_A AS Temp_Sum FROM Helper[j] UNION ALL SELECT G, sum_A*(-1) AS Temp_Sum FROM Helper[j-W]
+            SELECT G, sum_A AS Temp_Sum FROM Helper[j] UNION ALL SELECT G, sum_A*(-1) AS Temp_Sum FROM Helper[j-4]
         ) AS Temp GROUP BY G PARTITION LENGTH 60""")
 
 

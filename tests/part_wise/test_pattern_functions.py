@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.algebra.part_wise.pattern_columns import PatternSource
-from headrace.algebra.part_wise.pattern_functions import pattern_functions
+from headrace.algebra.part_wise.patterns.pattern_columns import PatternSource
+from headrace.algebra.part_wise.patterns.pattern_functions import pattern_functions
 from headrace.errors import DefinitionError
 from headrace.language import CreateViewDelta
 from tests.part_wise.tools import VIEW1, M, delta, query

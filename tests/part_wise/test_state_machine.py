@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.algebra.part_wise.pattern_query import Item, Variable, is_pattern_query
-from headrace.algebra.part_wise.state_machine import describe_machine
+from headrace.algebra.part_wise.patterns.pattern_query import Item, Variable, is_pattern_query
+from headrace.algebra.part_wise.patterns.state_machine import describe_machine
 from headrace.errors import DefinitionError
 from tests.part_wise.tools import VIEW1, described, machine, query
 

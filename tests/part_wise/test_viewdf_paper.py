@@ -104,9 +104,7 @@ def part(session: Session, view: str, number: int) -> list[tuple[object, ...]]:
     ("stream", "statements", "view"),
     [("M", [HELPER, VIEW2], "View2"), ("InputStream", [HELPER_OF_STATES, VIEW4], "View4")],
 )
-def test_section_2_four_consecutive_minutes(
-    session: Session, stream: str, statements: list[str], view: str
-) -> None:
+def test_section_2_four_consecutive_minutes(session: Session, stream: str, statements: list[str], view: str) -> None:
     """View2 over the first Helper, and View4 over that of 5.1.2."""
     session.sql(M.replace("STREAM M", f"STREAM {stream}"))
     for statement in statements:

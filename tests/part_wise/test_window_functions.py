@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.algebra.part_wise.window_functions import STRATEGIES, possible_strategies, window_functions
+from headrace.algebra.part_wise.windows.window_functions import STRATEGIES, possible_strategies, window_functions
 from headrace.errors import DefinitionError
 from headrace.language import CreateViewDelta, parse_one
 from tests.part_wise.brute_window import EXACT, LENGTH, MERGED, VALUES

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.algebra.expressions import text
-from headrace.algebra.part_wise.window_functions import possible_strategies
-from headrace.algebra.part_wise.window_query import WindowSource, windowed_relation
+from headrace.algebra.part_wise.windows.window_functions import possible_strategies
+from headrace.algebra.part_wise.windows.window_query import WindowSource, windowed_relation
 from headrace.errors import HeadraceError
 from headrace.language import CreateView, parse_one
 from tests.part_wise.window_cases import SOURCE, described

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.algebra.part_wise.window_functions import window_functions
+from headrace.algebra.part_wise.windows.window_functions import window_functions
 from tests.part_wise.brute_window import EXACT, LENGTH, MERGED, VALUES, Row, Rows, random_rows
 from tests.part_wise.part_runner import PartRunner
 from tests.part_wise.sqlite_store import SqliteStore

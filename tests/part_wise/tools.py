@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.algebra.part_wise.pattern_columns import PatternSource
-from headrace.algebra.part_wise.pattern_query import PatternQuery, describe_pattern
-from headrace.algebra.part_wise.state_machine import StateMachine, state_machine
+from headrace.algebra.part_wise.patterns.pattern_columns import PatternSource
+from headrace.algebra.part_wise.patterns.pattern_query import PatternQuery, describe_pattern
+from headrace.algebra.part_wise.patterns.state_machine import StateMachine, state_machine
 from headrace.language import CreateView, CreateViewDelta, Query, Select, parse_one
 
 VIEW1 = """

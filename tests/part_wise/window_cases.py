@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.algebra.part_wise.window_functions import possible_strategies, window_functions
-from headrace.algebra.part_wise.window_query import WindowQuery, WindowSource, window_query
+from headrace.algebra.part_wise.windows.window_functions import possible_strategies, window_functions
+from headrace.algebra.part_wise.windows.window_query import WindowQuery, WindowSource, window_query
 from headrace.language import CreateView, parse_one
 from tests.part_wise.brute_window import COLUMNS, LENGTH, Row, Rows, alike, expected
 from tests.part_wise.part_runner import PartRunner

@@ -29,7 +29,7 @@ def create_translated_view(home: Home, transaction: Transaction, statement: Crea
     found = translated(home, transaction, statement)
     helpers = [_create_helper(home, transaction, one, found) for one in found.statements[:-1]]
     view = described(home, transaction, statement, found)
-    view = transaction.create(view, helpers or _inputs(home, transaction, found.statements[-1], view))
+    view = transaction.create(view, helpers or _inputs(home, transaction, found.statements[-1]))
     for helper in helpers:
         refresh_parts(home, transaction, helper)
     record = refresh_parts(home, transaction, view)
@@ -78,7 +78,7 @@ def _create_helper(home: Home, transaction: Transaction, statement: CreateViewDe
     return transaction.create(made, inputs_of(function, home.relations(transaction).source))
 
 
-def _inputs(home: Home, transaction: Transaction, statement: CreateViewDelta, view: Object) -> list[Object]:
+def _inputs(home: Home, transaction: Transaction, statement: CreateViewDelta) -> list[Object]:
     source = home.relations(transaction).source
     _view, function = declared(home, home.relations(transaction), statement)
     return list(inputs_of(function, source))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headrace.algebra.typed import Describe
 from headrace.algebra.part_wise.patterns.pattern_columns import PatternSource
 from headrace.algebra.part_wise.patterns.pattern_functions import pattern_functions
 from headrace.algebra.part_wise.patterns.pattern_query import describe_pattern, is_pattern_query
-from headrace.algebra.part_wise.patterns.state_machine import describe_machine, machine_of
+from headrace.algebra.part_wise.patterns.state_machine import describe_machine, state_machine
 from headrace.algebra.part_wise.windows.window_functions import possible_strategies, window_functions
 from headrace.algebra.part_wise.windows.window_query import (
     WindowQuery,
@@ -18,6 +17,7 @@ from headrace.algebra.part_wise.windows.window_query import (
     window_query,
     windowed_relation,
 )
+from headrace.algebra.typed import Describe
 from headrace.errors import DefinitionError
 from headrace.language import CreateView, CreateViewDelta, parse_one
 from headrace.maintenance.logs import TS, relation_fields
@@ -59,9 +59,7 @@ def is_translated(relations: Relations, statement: CreateView) -> bool:
     return item.partition_length is not None and item.log != "state"
 
 
-def translate(
-    home: Home, relations: Relations, statement: CreateView, sizes: WindowSizes | None = None
-) -> Translation:
+def translate(home: Home, relations: Relations, statement: CreateView, sizes: WindowSizes | None = None) -> Translation:
     """The functions of a view; `sizes` where they are known better than what lies in storage tells."""
     if is_pattern_query(statement.query):
         return _pattern(home, relations, statement)
@@ -100,7 +98,7 @@ def _pattern(home: Home, relations: Relations, statement: CreateView) -> Transla
     texts = functions(one_row=False)
     plain = functions(one_row=True)[0]
     words = ["It is kept by a state machine for each group, in which a failed row is tried again as the first:"]
-    words += describe_machine(machine_of(described))
+    words += describe_machine(state_machine(described))
     return Translation(_parsed(texts), PATTERN, tuple(words), plain, described.groups)
 
 

@@ -6,9 +6,9 @@ and when they leave. A group is dropped with its last row: that its count is 0 s
 
 from __future__ import annotations
 
-from headrace.algebra.part_wise.exact_forms import exact_form
-from headrace.algebra.part_wise.layout import Layout, Partial, Read, having_text, lay_out, outputs_text
-from headrace.algebra.part_wise.part_text import (
+from headrace.algebra.part_wise.windows.exact_forms import exact_form
+from headrace.algebra.part_wise.windows.layout import Layout, Partial, Read, having_text, lay_out, outputs_text
+from headrace.algebra.part_wise.windows.part_text import (
     INITIALIZE,
     UPDATE,
     one_part,
@@ -18,9 +18,9 @@ from headrace.algebra.part_wise.part_text import (
     select,
     view_function,
 )
-from headrace.algebra.part_wise.source_rows import grouped_source
-from headrace.algebra.part_wise.subtractable import from_values, merged_sums, need_keys
-from headrace.algebra.part_wise.window_query import WindowQuery
+from headrace.algebra.part_wise.windows.source_rows import grouped_source
+from headrace.algebra.part_wise.windows.subtractable import from_values, merged_sums, need_keys
+from headrace.algebra.part_wise.windows.window_query import WindowQuery
 from headrace.language import quote_name
 
 

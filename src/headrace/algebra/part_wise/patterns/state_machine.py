@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.algebra.expressions import rewrite, text
-from headrace.algebra.part_wise.pattern_query import PatternQuery, Variable
+from headrace.algebra.part_wise.patterns.pattern_query import PatternQuery, Variable
 from headrace.errors import DefinitionError, Place
 from headrace.language import format_duration
 from headrace.language.query import Scalar
@@ -68,7 +68,7 @@ def state_machine(described: PatternQuery) -> StateMachine:
 
     Examples
     --------
-    >>> from headrace.algebra.part_wise.pattern_query import describe_pattern
+    >>> from headrace.algebra.part_wise.patterns.pattern_query import describe_pattern
     >>> from headrace.language import parse_one
     >>> text = "SELECT count(*) AS n FROM M PATTERN [a, b+] WHERE a.x > 1 AND b.x > a.x"
     >>> describe_machine(state_machine(describe_pattern(parse_one(text).query)))[3:5]

@@ -13,7 +13,7 @@ from math import gcd
 
 from sqlglot import exp
 
-from headrace.algebra.part_wise.window_aggregate import WindowAggregate, describe_aggregate
+from headrace.algebra.part_wise.windows.window_aggregate import WindowAggregate, describe_aggregate
 from headrace.algebra.typed import Describe
 from headrace.errors import DefinitionError, HeadraceError, LanguageError
 from headrace.language import Query, RelationRef, format_duration, nodes
@@ -62,6 +62,11 @@ class WindowQuery:
     def overlaps(self) -> bool:
         """Whether the windows of two parts that follow each other share rows."""
         return self.window > self.slide
+
+
+def slides_by_parts(query: Query) -> bool:
+    """Whether a query has the window of the ViewDF paper, ``[WINDOW w]``: ``[RANGE w]`` is one on time."""
+    return any(node.args["kind"] == "WINDOW" for node in query.tree.find_all(nodes.StreamWindow))
 
 
 def windowed_relation(query: Query) -> RelationRef:

@@ -14,9 +14,9 @@ from typing import Literal
 from sqlglot import exp
 
 from headrace.algebra.expressions import atom, rewrite, text
-from headrace.algebra.part_wise import aggregate_types
-from headrace.algebra.part_wise.aggregates import Aggregate
-from headrace.algebra.part_wise.state_machine import NEW, StateMachine
+from headrace.algebra.part_wise.patterns import aggregate_types
+from headrace.algebra.part_wise.patterns.aggregates import Aggregate
+from headrace.algebra.part_wise.patterns.state_machine import NEW, StateMachine
 from headrace.errors import DefinitionError
 from headrace.language.query import Scalar
 

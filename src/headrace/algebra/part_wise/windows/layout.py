@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from headrace.algebra.expressions import text
-from headrace.algebra.part_wise.calls import Call, NoForm, read_call
-from headrace.algebra.part_wise.window_aggregate import WindowAggregate, same_key
-from headrace.algebra.part_wise.window_query import WindowQuery, WindowSource
+from headrace.algebra.part_wise.windows.calls import Call, NoForm, read_call
+from headrace.algebra.part_wise.windows.window_aggregate import WindowAggregate, same_key
+from headrace.algebra.part_wise.windows.window_query import WindowQuery, WindowSource
 from headrace.algebra.snippets import select_of
 from headrace.language import quote_name
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headrace.algebra.expressions import text
-from headrace.algebra.part_wise.accumulators import Accumulator, Naming
-from headrace.algebra.part_wise.pattern_columns import identifier
-from headrace.algebra.part_wise.runs import JOINED, Runs, unlike
-from headrace.algebra.part_wise.state_machine import NEW, PREV
+from headrace.algebra.part_wise.patterns.accumulators import Accumulator, Naming
+from headrace.algebra.part_wise.patterns.pattern_columns import identifier
+from headrace.algebra.part_wise.patterns.runs import JOINED, Runs, unlike
+from headrace.algebra.part_wise.patterns.state_machine import NEW, PREV
 from headrace.language import quote_name
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.algebra.expressions import rewrite
-from headrace.algebra.part_wise.accumulators import Accumulators, Naming
-from headrace.algebra.part_wise.pattern_columns import Bound, identifier
-from headrace.algebra.part_wise.state_machine import NEW, PREV, Edge, StateMachine, state_machine
+from headrace.algebra.part_wise.patterns.accumulators import Accumulators, Naming
+from headrace.algebra.part_wise.patterns.pattern_columns import Bound, identifier
+from headrace.algebra.part_wise.patterns.state_machine import NEW, PREV, Edge, StateMachine, state_machine
 from headrace.errors import DefinitionError
 from headrace.language import format_seconds, quote_name
 from headrace.language.query import Scalar

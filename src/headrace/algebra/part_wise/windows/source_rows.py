@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from headrace.algebra.expressions import text
-from headrace.algebra.part_wise.layout import Layout, Partial
-from headrace.algebra.part_wise.part_text import parts_of, select
+from headrace.algebra.part_wise.windows.layout import Layout, Partial
+from headrace.algebra.part_wise.windows.part_text import parts_of, select
 from headrace.language import quote_name
 
 

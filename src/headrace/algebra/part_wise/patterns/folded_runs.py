@@ -6,8 +6,8 @@ result does not depend on their arrival. ``aggregate`` folds them into the run, 
 
 from __future__ import annotations
 
-from headrace.algebra.part_wise.runs import JOINED, Runs, unlike
-from headrace.algebra.part_wise.state_machine import NEW, PREV
+from headrace.algebra.part_wise.patterns.runs import JOINED, Runs, unlike
+from headrace.algebra.part_wise.patterns.state_machine import NEW, PREV
 from headrace.errors import DefinitionError
 from headrace.language import quote_name
 

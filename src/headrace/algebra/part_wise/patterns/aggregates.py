@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from headrace.algebra.aggregates import find_aggregates
 from headrace.algebra.expressions import rewrite, text
-from headrace.algebra.part_wise.refusals import error
+from headrace.algebra.part_wise.patterns.refusals import error
 from headrace.language.query import Query, Scalar
 
 Function = Literal["COUNT", "SUM", "MIN", "MAX", "AVG", "FIRST", "LAST"]

@@ -12,12 +12,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headrace.algebra.expressions import rewrite, text, unparen
-from headrace.algebra.part_wise.aggregates import is_one_aggregate, read_aggregate
-from headrace.algebra.part_wise.folded_runs import folded_initialize, folded_update
-from headrace.algebra.part_wise.joined_runs import joined_initialize, joined_update
-from headrace.algebra.part_wise.pattern_columns import Describe, PatternSource, bind_columns, identifier
-from headrace.algebra.part_wise.pattern_query import describe_pattern
-from headrace.algebra.part_wise.runs import Runs, bind_runs
+from headrace.algebra.part_wise.patterns.aggregates import is_one_aggregate, read_aggregate
+from headrace.algebra.part_wise.patterns.folded_runs import folded_initialize, folded_update
+from headrace.algebra.part_wise.patterns.joined_runs import joined_initialize, joined_update
+from headrace.algebra.part_wise.patterns.pattern_columns import Describe, PatternSource, bind_columns, identifier
+from headrace.algebra.part_wise.patterns.pattern_query import describe_pattern
+from headrace.algebra.part_wise.patterns.runs import Runs, bind_runs
 from headrace.errors import DefinitionError
 from headrace.language import Query, parse_one, quote_name
 from headrace.language.query import Scalar

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from headrace.algebra.expressions import rewrite
 from headrace.algebra.not_bound import NotBound
-from headrace.algebra.part_wise.pattern_query import Item, PatternQuery
+from headrace.algebra.part_wise.patterns.pattern_query import Item, PatternQuery
 from headrace.algebra.scalars import type_of
 from headrace.algebra.typed import Typer
 from headrace.errors import DefinitionError

@@ -7,11 +7,11 @@ refused. A sum says nothing about presence, so a count of the values stands besi
 from __future__ import annotations
 
 from headrace.algebra.expressions import text
-from headrace.algebra.part_wise.argument_types import INTEGERS, Digits, decimal_digits, sum_type, type_of
-from headrace.algebra.part_wise.averages import decimal_average
-from headrace.algebra.part_wise.calls import SPREADS, Call, NoForm
-from headrace.algebra.part_wise.layout import Form, Layout, Partial, Read
-from headrace.algebra.part_wise.spreads import finished_spread
+from headrace.algebra.part_wise.windows.argument_types import INTEGERS, Digits, decimal_digits, sum_type, type_of
+from headrace.algebra.part_wise.windows.averages import decimal_average
+from headrace.algebra.part_wise.windows.calls import SPREADS, Call, NoForm
+from headrace.algebra.part_wise.windows.layout import Form, Layout, Partial, Read
+from headrace.algebra.part_wise.windows.spreads import finished_spread
 
 #: A kept sum has ten digits more than its argument at least, as Spark's own SUM has.
 _WIDEST_SUM = 28

@@ -11,8 +11,8 @@ from functools import partial
 from sqlglot import exp
 
 from headrace.algebra.expressions import conjuncts, rewrite, text
-from headrace.algebra.part_wise.aggregates import is_one_aggregate
-from headrace.algebra.part_wise.refusals import error
+from headrace.algebra.part_wise.patterns.aggregates import is_one_aggregate
+from headrace.algebra.part_wise.patterns.refusals import error
 from headrace.language import nodes
 from headrace.language.query import Query
 

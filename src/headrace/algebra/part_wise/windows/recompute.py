@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headrace.algebra.expressions import text
-from headrace.algebra.part_wise.part_text import run_of_parts, same_function
-from headrace.algebra.part_wise.window_aggregate import output_name
-from headrace.algebra.part_wise.window_query import WindowQuery, windowed_table
+from headrace.algebra.part_wise.windows.part_text import run_of_parts, same_function
+from headrace.algebra.part_wise.windows.window_aggregate import output_name
+from headrace.algebra.part_wise.windows.window_query import WindowQuery, windowed_table
 from headrace.algebra.snippets import select_of
 from headrace.language import nodes
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.algebra.part_wise.argument_types import decimal_digits, sum_type
-from headrace.algebra.part_wise.calls import NoForm
+from headrace.algebra.part_wise.windows.argument_types import decimal_digits, sum_type
+from headrace.algebra.part_wise.windows.calls import NoForm
 
 #: Spark's division keeps 38 digits in all and gives up fraction digits first: of wider sums too few would be left.
 WIDEST = 22

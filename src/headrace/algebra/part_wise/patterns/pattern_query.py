@@ -16,9 +16,9 @@ from sqlglot import exp
 from headrace.algebra.aggregates import find_aggregates
 from headrace.algebra.determinism import nondeterministic
 from headrace.algebra.expressions import conjuncts, rewrite, text, unparen
-from headrace.algebra.part_wise.aggregates import is_one_aggregate, read_aggregate
-from headrace.algebra.part_wise.match_recognize import as_pattern_select
-from headrace.algebra.part_wise.refusals import error
+from headrace.algebra.part_wise.patterns.aggregates import is_one_aggregate, read_aggregate
+from headrace.algebra.part_wise.patterns.match_recognize import as_pattern_select
+from headrace.algebra.part_wise.patterns.refusals import error
 from headrace.errors import Place
 from headrace.language import nodes, parse_duration
 from headrace.language.query import Query, Scalar

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.algebra.part_wise.calls import NoForm
-from headrace.algebra.part_wise.differential import differential
-from headrace.algebra.part_wise.distributive import distributive
-from headrace.algebra.part_wise.recompute import recompute
-from headrace.algebra.part_wise.subtractable import subtractable
-from headrace.algebra.part_wise.window_query import WindowQuery
+from headrace.algebra.part_wise.windows.calls import NoForm
+from headrace.algebra.part_wise.windows.differential import differential
+from headrace.algebra.part_wise.windows.distributive import distributive
+from headrace.algebra.part_wise.windows.recompute import recompute
+from headrace.algebra.part_wise.windows.subtractable import subtractable
+from headrace.algebra.part_wise.windows.window_query import WindowQuery
 from headrace.errors import DefinitionError
 
 _WITH_HELPER: dict[str, Callable[[WindowQuery, str, str], list[str]]] = {

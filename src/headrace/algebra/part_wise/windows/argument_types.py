@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.algebra.expressions import text, unparen
-from headrace.algebra.part_wise.window_query import WindowSource
+from headrace.algebra.part_wise.windows.window_query import WindowSource
 from headrace.errors import HeadraceError
 from headrace.language import normalise_type, quote_name
 

@@ -9,10 +9,10 @@ count above 0: an earlier life that is only subtracted comes out below 0.
 
 from __future__ import annotations
 
-from headrace.algebra.part_wise.calls import NoForm
-from headrace.algebra.part_wise.exact_forms import exact_form
-from headrace.algebra.part_wise.layout import Layout, Read, having_text, lay_out, outputs_text
-from headrace.algebra.part_wise.part_text import (
+from headrace.algebra.part_wise.windows.calls import NoForm
+from headrace.algebra.part_wise.windows.exact_forms import exact_form
+from headrace.algebra.part_wise.windows.layout import Layout, Read, having_text, lay_out, outputs_text
+from headrace.algebra.part_wise.windows.part_text import (
     INITIALIZE,
     UPDATE,
     one_part,
@@ -22,8 +22,8 @@ from headrace.algebra.part_wise.part_text import (
     select,
     view_function,
 )
-from headrace.algebra.part_wise.source_rows import grouped_source
-from headrace.algebra.part_wise.window_query import WindowQuery
+from headrace.algebra.part_wise.windows.source_rows import grouped_source
+from headrace.algebra.part_wise.windows.window_query import WindowQuery
 from headrace.language import quote_name
 
 _LIFE = {"since": "MIN(PART_TIMESTAMP)", "last": "MAX(PART_TIMESTAMP)"}

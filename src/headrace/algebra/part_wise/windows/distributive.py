@@ -7,14 +7,14 @@ so do sums of FLOAT and DOUBLE, which never drift because every window is summed
 from __future__ import annotations
 
 from headrace.algebra.expressions import text
-from headrace.algebra.part_wise.argument_types import FRACTIONS, INTEGERS, decimal_digits, sum_type, type_of
-from headrace.algebra.part_wise.averages import decimal_average
-from headrace.algebra.part_wise.calls import SPREADS, Call, NoForm
-from headrace.algebra.part_wise.layout import Form, Layout, Partial, Read, having_text, lay_out, outputs_text
-from headrace.algebra.part_wise.part_text import parts_of, run_of_parts, same_function, select
-from headrace.algebra.part_wise.source_rows import grouped_source
-from headrace.algebra.part_wise.spreads import finished_spread
-from headrace.algebra.part_wise.window_query import WindowQuery
+from headrace.algebra.part_wise.windows.argument_types import FRACTIONS, INTEGERS, decimal_digits, sum_type, type_of
+from headrace.algebra.part_wise.windows.averages import decimal_average
+from headrace.algebra.part_wise.windows.calls import SPREADS, Call, NoForm
+from headrace.algebra.part_wise.windows.layout import Form, Layout, Partial, Read, having_text, lay_out, outputs_text
+from headrace.algebra.part_wise.windows.part_text import parts_of, run_of_parts, same_function, select
+from headrace.algebra.part_wise.windows.source_rows import grouped_source
+from headrace.algebra.part_wise.windows.spreads import finished_spread
+from headrace.algebra.part_wise.windows.window_query import WindowQuery
 from headrace.language import quote_name
 
 _MERGED_BY_ITSELF = ("min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor")
