@@ -419,7 +419,7 @@ def test_viewdf_view3() -> None:
         INITIALIZE View3[i] AS SELECT src, dest, sum(loss) as sum_loss FROM M[i*60-59 .. i*60] GROUP BY src, dest
         UPDATE View3[j] AS SELECT src, dest, sum(loss) FROM M[j*60-59 .. j*60] GROUP BY src, dest
         PARTITION LENGTH 3600""")
-    assert "M [i * 60 - 59 .. i * 60]" in hourly.initialize.sql()
+    assert "M[i * 60 - 59 .. i * 60]" in hourly.initialize.sql()
 
 
 def test_viewdf_j() -> None:

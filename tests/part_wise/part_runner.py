@@ -28,7 +28,7 @@ class Store(Protocol):
     def rows(self, name: str, part: int) -> list[tuple[Any, ...]]: ...
 
 
-_REFERENCE = re.compile(r"(\w+) \[([^\]]*)\]( AS \w+)?")
+_REFERENCE = re.compile(r"(\w+)\[([^\]]*)\]( AS \w+)?")
 
 
 class PartRunner:

@@ -31,15 +31,15 @@ def one(select: str, tail: str = "", pattern: str = "a, b+") -> tuple[str, str]:
 
 def test_view4_of_the_paper() -> None:
     _, view = functions(VIEW1)
-    assert view.initialize.sql() == "SELECT src, dest, ct, sum_loss FROM View1__helper [i] WHERE state = 4"
-    assert view.update.sql() == "SELECT src, dest, ct, sum_loss FROM View1__helper [j] WHERE state = 4"
+    assert view.initialize.sql() == "SELECT src, dest, ct, sum_loss FROM View1__helper[i] WHERE state = 4"
+    assert view.update.sql() == "SELECT src, dest, ct, sum_loss FROM View1__helper[j] WHERE state = 4"
 
 
 def test_the_helper_of_the_paper() -> None:
     helper, _ = functions(VIEW1, one_row=True)
     assert helper.initialize.sql() == (
         "SELECT New.src AS src, New.dest AS dest, CAST(1 AS BIGINT) AS ct, CAST(New.loss AS BIGINT) AS sum_loss, "
-        "1 AS state FROM M [i] AS New WHERE New.loss > 10"
+        "1 AS state FROM M[i] AS New WHERE New.loss > 10"
     )
     assert helper.update.sql() == (
         "SELECT src, dest, "
@@ -52,7 +52,7 @@ def test_the_helper_of_the_paper() -> None:
         "CASE WHEN New.PART_TIMESTAMP IS NULL THEN -1 "
         "WHEN Prev.state = 1 AND New.loss > 10 THEN 2 WHEN Prev.state = 2 AND New.loss > 10 THEN 3 "
         "WHEN Prev.state IN (3, 4) AND New.loss > 10 THEN 4 WHEN New.loss > 10 THEN 0 END AS move "
-        "FROM M [j] AS New FULL OUTER JOIN View1__helper [j - 1] AS Prev "
+        "FROM M[j] AS New FULL OUTER JOIN View1__helper[j - 1] AS Prev "
         "ON New.src IS NOT DISTINCT FROM Prev.src AND New.dest IS NOT DISTINCT FROM Prev.dest) "
         "WHERE NOT move IS NULL"
     )
@@ -61,7 +61,7 @@ def test_the_helper_of_the_paper() -> None:
 def test_rows_of_a_group_are_taken_in_order() -> None:
     helper, _ = functions(VIEW1)
     text = helper.update.sql()
-    assert "ARRAY_SORT(COLLECT_LIST(STRUCT(ts AS ts, loss AS loss))) AS arrived FROM M [j] GROUP BY src, dest" in text
+    assert "ARRAY_SORT(COLLECT_LIST(STRUCT(ts AS ts, loss AS loss))) AS arrived FROM M[j] GROUP BY src, dest" in text
     assert (
         "AGGREGATE(New.arrived, STRUCT(Prev.ct AS ct, Prev.sum_loss AS sum_loss, COALESCE(Prev.state, 0) AS state)"
         in text
@@ -79,9 +79,9 @@ def test_which_relations_and_parts_are_read() -> None:
     ]  # fmt: skip
     assert [ref.name for ref in view.update.relations()] == ["View1__helper"]
     wide, _ = functions(VIEW1, length=300)
-    assert "FROM M [i * 5 .. i * 5 + 4] GROUP BY" in wide.initialize.sql()
-    assert "FROM M [j * 5 .. j * 5 + 4] GROUP BY" in wide.update.sql()
-    assert "View1__helper [j - 1]" in wide.update.sql()
+    assert "FROM M[i * 5 .. i * 5 + 4] GROUP BY" in wide.initialize.sql()
+    assert "FROM M[j * 5 .. j * 5 + 4] GROUP BY" in wide.update.sql()
+    assert "View1__helper[j - 1]" in wide.update.sql()
 
 
 def test_within_needs_the_start_of_the_part_before() -> None:
@@ -97,31 +97,31 @@ def test_within_needs_the_start_of_the_part_before() -> None:
 def test_accumulators() -> None:
     assert one("sum(price) AS a, sum(share) AS b, sum(loss) AS c")[0] == (
         "SELECT CAST(New.price AS DECIMAL(20, 2)) AS sum_price, New.share AS sum_share, "
-        "CAST(New.loss AS BIGINT) AS sum_loss, 1 AS state FROM M [i] AS New"
+        "CAST(New.loss AS BIGINT) AS sum_loss, 1 AS state FROM M[i] AS New"
     )
     assert one("count(b) AS a, sum(b.loss) AS c, count(loss) AS d, first(a.ts) AS e, last(b.ts) AS f")[0] == (
         "SELECT CAST(0 AS BIGINT) AS ct_b, CAST(NULL AS BIGINT) AS sum_b_loss, "
         "CAST(NOT New.loss IS NULL AS BIGINT) AS count_loss, New.ts AS first_ts, CAST(NULL AS TIMESTAMP) AS last_b_ts, "
-        "1 AS state FROM M [i] AS New"
+        "1 AS state FROM M[i] AS New"
     )
 
 
 def test_results_over_accumulators() -> None:
     assert one("avg(loss) AS a")[1] == (
-        "SELECT sum_loss / NULLIF(count_loss, 0) AS a FROM View1__helper [i] WHERE state = 2"
+        "SELECT sum_loss / NULLIF(count_loss, 0) AS a FROM View1__helper[i] WHERE state = 2"
     )
     assert one("avg(price) AS a")[1].startswith(
         "SELECT CAST(sum_price / CAST(NULLIF(count_price, 0) AS DECIMAL(20, 0)) AS DECIMAL(14, 6)) AS a FROM"
     )
     assert one("sum(loss) / count(*) AS a, count(*), min(loss)", "HAVING a > 3 AND max(loss) < 9")[1] == (
-        "SELECT sum_loss / ct AS a, ct, min_loss FROM View1__helper [i] "
+        "SELECT sum_loss / ct AS a, ct, min_loss FROM View1__helper[i] "
         "WHERE state = 2 AND ((sum_loss / ct) > 3 AND max_loss < 9)"
     )
 
 
 def test_what_edges_remember_is_shared_with_what_is_selected() -> None:
     helper, _ = one("last(loss) AS a, first(ts) AS b", "WITHIN 60 WHERE b.loss > a.loss")
-    assert helper == "SELECT New.loss AS last_loss, New.ts AS first_ts, 1 AS state FROM M [i] AS New"
+    assert helper == "SELECT New.loss AS last_loss, New.ts AS first_ts, 1 AS state FROM M[i] AS New"
 
 
 def test_names_that_are_taken() -> None:
@@ -134,15 +134,15 @@ def test_names_that_are_taken() -> None:
             one_row=one_row,
         )
         assert "AS ct_2" in helper.initialize.sql()
-        assert "ct_2 AS n, sum_a_b AS s FROM View1__helper [j] WHERE state_2 = 2" in view.update.sql()
+        assert "ct_2 AS n, sum_a_b AS s FROM View1__helper[j] WHERE state_2 = 2" in view.update.sql()
 
 
 def test_filters_stand_before_the_machine() -> None:
     text = "SELECT src, count(*) AS n FROM M PATTERN [a] WHERE a.loss > 1 AND (note = 'x' OR note = 'y') GROUP BY src"
     folded, _ = functions(text)
-    assert "FROM M [j] WHERE (note = 'x' OR note = 'y') GROUP BY src" in folded.update.sql()
+    assert "FROM M[j] WHERE (note = 'x' OR note = 'y') GROUP BY src" in folded.update.sql()
     joined, _ = functions(text, one_row=True)
-    assert "FROM M [j] WHERE (note = 'x' OR note = 'y')) AS New" in joined.update.sql()
+    assert "FROM M[j] WHERE (note = 'x' OR note = 'y')) AS New" in joined.update.sql()
     assert joined.initialize.sql().endswith("WHERE (note = 'x' OR note = 'y') AND New.loss > 1")
 
 

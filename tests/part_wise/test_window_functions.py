@@ -19,15 +19,15 @@ def test_view_5() -> None:
     helper, view = window_functions(query, "distributive", "View5", helper="Helper")
     assert helper == (
         "CREATE VIEW Helper AS "
-        "INITIALIZE Helper[i] AS SELECT g, MAX(a) AS max_a FROM S [i] GROUP BY g "
-        "UPDATE Helper[j] AS SELECT g, MAX(a) AS max_a FROM S [j] GROUP BY g "
+        "INITIALIZE Helper[i] AS SELECT g, MAX(a) AS max_a FROM S[i] GROUP BY g "
+        "UPDATE Helper[j] AS SELECT g, MAX(a) AS max_a FROM S[j] GROUP BY g "
         "PARTITION LENGTH 60"
     )
     assert view == (
         "CREATE VIEW View5 AS "
-        "INITIALIZE View5[i] AS SELECT Pane.g AS g, MAX(Pane.max_a) AS max_a FROM Helper [i - 3 .. i] AS Pane "
+        "INITIALIZE View5[i] AS SELECT Pane.g AS g, MAX(Pane.max_a) AS max_a FROM Helper[i - 3 .. i] AS Pane "
         "GROUP BY Pane.g HAVING MAX(Pane.max_a) > 10 "
-        "UPDATE View5[j] AS SELECT Pane.g AS g, MAX(Pane.max_a) AS max_a FROM Helper [j - 3 .. j] AS Pane "
+        "UPDATE View5[j] AS SELECT Pane.g AS g, MAX(Pane.max_a) AS max_a FROM Helper[j - 3 .. j] AS Pane "
         "GROUP BY Pane.g HAVING MAX(Pane.max_a) > 10 "
         "PARTITION LENGTH 60"
     )
@@ -42,21 +42,21 @@ def test_view_6() -> None:
     helper, view = window_functions(query, "subtractable", "View6", helper="Helper")
     made = (
         "SELECT g, MIN(PART_TIMESTAMP) AS since, MAX(PART_TIMESTAMP) AS last, "
-        "CAST(COALESCE(SUM(a), 0) AS BIGINT) AS sum_a, COUNT(a) AS count_a, COUNT(*) AS n FROM S [{}] GROUP BY g"
+        "CAST(COALESCE(SUM(a), 0) AS BIGINT) AS sum_a, COUNT(a) AS count_a, COUNT(*) AS n FROM S[{}] GROUP BY g"
     )
     assert helper == (
         f"CREATE VIEW Helper AS INITIALIZE Helper[i] AS {made.format('i')} "
         "UPDATE Helper[j] AS SELECT Temp.g AS g, MIN(Temp.since) AS since, MAX(Temp.last) AS last, "
         "SUM(Temp.sum_a) AS sum_a, SUM(Temp.count_a) AS count_a, SUM(Temp.n) AS n "
         f"FROM ({made.format('j')} UNION ALL "
-        "SELECT Prev.g, Prev.since, Prev.last, Prev.sum_a, Prev.count_a, Prev.n FROM Helper [j - 1] AS Prev "
+        "SELECT Prev.g, Prev.since, Prev.last, Prev.sum_a, Prev.count_a, Prev.n FROM Helper[j - 1] AS Prev "
         "WHERE Prev.last >= Prev.PART_TIMESTAMP - INTERVAL '120' SECONDS) AS Temp GROUP BY Temp.g "
         "PARTITION LENGTH 60"
     )
     total = "CASE WHEN SUM(Temp.count_a) > 0 THEN SUM(Temp.sum_a) END"
     window = (
-        f"SELECT Temp.g AS g, {total} AS sum_a FROM (SELECT g, since, sum_a, count_a, n FROM Helper [{{0}}] UNION ALL "
-        "SELECT g, since, -sum_a AS sum_a, -count_a AS count_a, -n AS n FROM Helper [{0} - 4]) AS Temp "
+        f"SELECT Temp.g AS g, {total} AS sum_a FROM (SELECT g, since, sum_a, count_a, n FROM Helper[{{0}}] UNION ALL "
+        "SELECT g, since, -sum_a AS sum_a, -count_a AS count_a, -n AS n FROM Helper[{0} - 4]) AS Temp "
         f"GROUP BY Temp.g, Temp.since HAVING SUM(Temp.n) > 0 AND ({total} > 10)"
     )
     assert view == (
@@ -70,14 +70,14 @@ def test_differential() -> None:
     helper, view = window_functions(query, "differential", "v")
     assert helper == (
         "CREATE VIEW v_window AS "
-        "INITIALIZE v_window[i] AS SELECT g, COUNT(*) AS n FROM S [i * 2 - 4 .. i * 2 + 1] GROUP BY g "
-        "UPDATE v_window[j] AS SELECT Temp.g AS g, SUM(Temp.n) AS n FROM (SELECT g, n FROM v_window [j - 1] "
-        "UNION ALL SELECT g, COUNT(*) AS n FROM S [j * 2 .. j * 2 + 1] GROUP BY g "
-        "UNION ALL SELECT g, -COUNT(*) AS n FROM S [j * 2 - 6 .. j * 2 - 5] GROUP BY g) AS Temp "
+        "INITIALIZE v_window[i] AS SELECT g, COUNT(*) AS n FROM S[i * 2 - 4 .. i * 2 + 1] GROUP BY g "
+        "UPDATE v_window[j] AS SELECT Temp.g AS g, SUM(Temp.n) AS n FROM (SELECT g, n FROM v_window[j - 1] "
+        "UNION ALL SELECT g, COUNT(*) AS n FROM S[j * 2 .. j * 2 + 1] GROUP BY g "
+        "UNION ALL SELECT g, -COUNT(*) AS n FROM S[j * 2 - 6 .. j * 2 - 5] GROUP BY g) AS Temp "
         "GROUP BY Temp.g HAVING SUM(Temp.n) > 0 PARTITION LENGTH 120"
     )
     assert view.endswith(
-        "UPDATE v[j] AS SELECT Present.g AS g, Present.n AS n FROM v_window [j] AS Present PARTITION LENGTH 120"
+        "UPDATE v[j] AS SELECT Present.g AS g, Present.n AS n FROM v_window[j] AS Present PARTITION LENGTH 120"
     )
 
 
@@ -88,7 +88,7 @@ def test_recompute_keeps_the_query() -> None:
         5 * LENGTH,
     )
     (view,) = window_functions(query, "recompute", "v")
-    assert "FROM S [j * 5 - 5 .. j * 5 + 4] AS x JOIN t ON x.g = t.g GROUP BY t.name PARTITION LENGTH 300" in view
+    assert "FROM S[j * 5 - 5 .. j * 5 + 4] AS x JOIN t ON x.g = t.g GROUP BY t.name PARTITION LENGTH 300" in view
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_recompute_keeps_the_query() -> None:
 )
 def test_references_to_panes(shape: tuple[int, int], panes: str, end: str, before: str) -> None:
     functions = Case(["sum(a)"]).functions(*shape)
-    assert f"FROM v_distributive_panes {panes} AS Pane" in functions["distributive"][-1]
-    assert f"FROM v_subtractable_sums {end} UNION ALL" in functions["subtractable"][-1]
-    assert f"FROM v_subtractable_sums {before})" in functions["subtractable"][-1]
+    assert f"FROM v_distributive_panes{panes} AS Pane" in functions["distributive"][-1]
+    assert f"FROM v_subtractable_sums{end} UNION ALL" in functions["subtractable"][-1]
+    assert f"FROM v_subtractable_sums{before})" in functions["subtractable"][-1]
 
 
 @pytest.mark.parametrize("shape", SHAPES)

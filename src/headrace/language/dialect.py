@@ -80,10 +80,14 @@ class HeadraceGenerator(SparkGenerator):
         name = self.table_parts(expression)
         if expression.args.get("changes_of"):
             name = f"CHANGES({name})"
-        suffixes = [self.sql(suffix) for suffix in expression.args.get("suffixes") or ()]
+        # A part is written as in the paper, close to its relation: M[j-1].
+        suffixes = [
+            ("" if isinstance(suffix, nodes.PartReference) else " ") + self.sql(suffix)
+            for suffix in expression.args.get("suffixes") or ()
+        ]
         # sqlglot prints the tail (alias, sample, joins, ...) of any table after its name.
         tail = self.table_sql(expression)[len(self.table_parts(expression)) :]
-        return " ".join([name, *suffixes]) + tail
+        return "".join([name, *suffixes]) + tail
 
     def print_windowedsubquery(self, expression: nodes.WindowedSubquery) -> str:
         suffixes = " ".join(self.sql(suffix) for suffix in expression.args.get("suffixes") or ())

@@ -48,6 +48,11 @@ class PartRange:
     def at(self, part: int) -> tuple[int, int]:
         return self.first.at(part), self.last.at(part)
 
+    def ending(self, count: int) -> PartRange:
+        """So many parts that end where these do, or fewer where these are."""
+        first = Subscript(self.last.scale, self.last.offset - (count - 1) * self.last.divisor, self.last.divisor)
+        return PartRange(first, self.last, self.variable)
+
     def words(self, variable: str) -> str:
         """The parts as they could be written."""
         first, last = self.first.words(variable), self.last.words(variable)

@@ -8,6 +8,7 @@ from headrace.errors import NotYetMaintained
 from headrace.language import (
     CreateStream,
     CreateView,
+    CreateViewDelta,
     Explain,
     ExplainCreate,
     Query,
@@ -16,19 +17,20 @@ from headrace.language import (
     format_time,
 )
 from headrace.runtime.books import book_of
-from headrace.runtime.delta_functions import statement_of
 from headrace.runtime.describe import LOGS, key_sentence
 from headrace.runtime.estimates import plan_lines, rows_of, whole_line
 from headrace.runtime.home import Home, query_of
 from headrace.runtime.info import Info, counted
 from headrace.runtime.options import POLICIES
-from headrace.runtime.part_text import function_lines, part_lines
+from headrace.runtime.part_text import function_lines, functions_of, made_of_lines, part_lines
+from headrace.runtime.part_views import declared as declared_function
 from headrace.runtime.plan_text import PATTERNS, PlanWords, state_bytes
 from headrace.runtime.plans import Plan
 from headrace.runtime.program_text import program_lines
 from headrace.runtime.state_text import explain_state
 from headrace.runtime.states import states_of
 from headrace.runtime.strategy import FEW_ROWS, RECOMPUTE, find_plan, mode_of, strategy_changed
+from headrace.runtime.translation import is_translated, translate
 from headrace.runtime.views import declared, inputs_of
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object, RefreshRecord
@@ -46,6 +48,8 @@ def explain(home: Home, statement: Explain) -> Info:
         return Info("EXPLAIN", explain_maintenance(home, item) if statement.kind else explain_object(home, item))
     if isinstance(inner, Select):
         return Info("EXPLAIN", _query(home.snapshot(), inner.query))
+    if isinstance(inner, CreateViewDelta):
+        return explain_function(home, inner)
     if isinstance(inner, CreateView | CreateStream) and inner.query is not None:
         return _create(home, inner)
     raise NotYetMaintained(f"EXPLAIN {inner.name_of_statement if inner is not None else ''}", place=statement.place)
@@ -81,7 +85,7 @@ def explain_object(home: Home, item: Object) -> str:
     readers = ", ".join(other.name for other in snapshot.dependents(item) if not other.system)
     lines.append(f"It is read by {readers}." if readers else "Nothing reads it.")
     if item.part_wise:
-        lines += ["", *function_lines(statement_of(item))]
+        lines += ["", *functions_of(snapshot, item)]
     elif item.maintained:
         lines += _plan(home, snapshot, item)
     return "\n".join(lines)
@@ -91,7 +95,8 @@ def _view(home: Home, snapshot: Snapshot, item: Object) -> list[str]:
     last = snapshot.last_refresh(item)
     lines = []
     if last is not None:
-        told = f", because {last.reason}" if last.strategy == RECOMPUTE else f": {last.reason}"
+        whole = last.strategy == RECOMPUTE and not item.part_wise
+        told = f", because {last.reason}" if whole else f": {last.reason}"
         lines.append(f"Strategy: {last.strategy}{told}.")
         changed = strategy_changed(home.catalog.refreshes(item.id, 2))
         lines += [f"It {changed}."] if changed else []
@@ -193,7 +198,7 @@ def explain_maintenance(home: Home, item: Object) -> str:
     if not item.maintained:
         return f"{item.name} is a {item.kind}: rows are put into it, and nothing is to be maintained."
     if item.part_wise:
-        return "\n".join([*part_lines(home, snapshot, item), "", *function_lines(statement_of(item))])
+        return "\n".join([*part_lines(home, snapshot, item), "", *functions_of(snapshot, item)])
     if mode_of(item).never:
         return _whole(home, snapshot, item, "REFRESH POLICY FULL asks for it")
     plan = find_plan(home, snapshot, item, query_of(item))
@@ -223,7 +228,25 @@ def _whole(home: Home, snapshot: Snapshot, item: Object, reason: str) -> str:
 # -- what is not there yet ------------------------------------------------------------------------------------------
 
 
+def explain_function(home: Home, statement: CreateViewDelta) -> Info:
+    """How a view delta function would be kept."""
+    view, function = declared_function(home, home.relations(), statement)
+    head = f"{view.name} would be a view with {key_sentence(view)}, stored as {LOGS[view.log]}."
+    return Info("EXPLAIN CREATE VIEW", "\n".join([head, *made_of_lines(view, statement, function)]))
+
+
+def _translated(home: Home, statement: CreateView) -> Info:
+    """How a view would be kept whose functions follow from its query."""
+    found = translate(home, home.relations(), statement)
+    lines = [f"{statement.name} would be made part by part, by the {found.strategy} strategy.", *found.words]
+    for function in found.statements:
+        lines += ["", *function_lines(function)]
+    return Info("EXPLAIN CREATE VIEW", "\n".join(lines))
+
+
 def _create(home: Home, statement: CreateView | CreateStream) -> Info:
+    if isinstance(statement, CreateView) and is_translated(home.relations(), statement):
+        return _translated(home, statement)
     snapshot = home.snapshot()
     view, query, inputs, _frame = declared(home, snapshot, home.relations(), statement)
     return Info("EXPLAIN CREATE VIEW", "\n".join(_would(home, snapshot, view, inputs, query)))

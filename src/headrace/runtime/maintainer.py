@@ -146,6 +146,11 @@ class _Maintenance:
         # or that follows from a query, begins with the oldest: when it was made does not show in it.
         newest = {number: extent.newest for number, extent in known.items()}
         from_oldest = self.last is not None or self.view.option("function")
+        panes = self.view.option("panes")
+        if panes is not None:
+            # What lies before the first window's end but not in it is empty: the helper begins with all there is.
+            newest_read = max(references, key=lambda ref: ref.parts.last.at(0))
+            references = [replace(newest_read, parts=newest_read.parts.ending(panes))]
         return first_part(references, oldest, oldest if from_oldest else newest, self.view.partition_length or 1)
 
     # -- what is due --------------------------------------------------------------------------------------------------

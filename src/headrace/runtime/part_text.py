@@ -15,13 +15,20 @@ def part_lines(home: Home, snapshot: Snapshot, view: Object) -> list[str]:
     """How a view's parts are made, in sentences."""
     statement = statement_of(view)
     function = function_of(home.relations(snapshot).source, view)
-    length = format_duration((view.partition_length or 1) * MICROS)
-    lines = [f"It is made part by part; a part spans {length}."]
-    lines += [line for line in (_first(statement, function), _later(statement, function)) if line]
-    lines += _progress(view)
+    lines = [*made_of_lines(view, statement, function), *_progress(view), *(view.option("words") or ())]
     if view.option("helper"):
         lines.append("It is a helper of another view; parts that nothing can need any more are dropped.")
     return lines
+
+
+def made_of_lines(view: Object, statement: CreateViewDelta, function: DeltaFunction) -> list[str]:
+    """What the parts of a view are made of."""
+    length = format_duration((view.partition_length or 1) * MICROS)
+    return [
+        f"It is made part by part; a part spans {length}.",
+        _first(statement, function),
+        _later(statement, function),
+    ]
 
 
 def _first(statement: CreateViewDelta, function: DeltaFunction) -> str:
@@ -58,6 +65,13 @@ def _progress(view: Object) -> list[str]:
     if waits:
         lines.append(f"It waits for {' and '.join(waits)}" + (f"; {' and '.join(there)} is there." if there else "."))
     return lines
+
+
+def functions_of(snapshot: Snapshot, view: Object) -> list[str]:
+    """The functions that make a view, those of its helpers first."""
+    helpers = [item for item in snapshot.needs(view) if item.option("helper")]
+    found = [function_lines(statement_of(item)) for item in (*helpers, view)]
+    return [line for number, lines in enumerate(found) for line in ([""] if number else []) + lines]
 
 
 def function_lines(statement: CreateViewDelta) -> list[str]:

@@ -60,6 +60,8 @@ def described(home: Home, transaction: Transaction, statement: CreateView, found
     options |= {"part_wise": True, "function": final.sql(), "strategy_taken": found.strategy, "words": found.words}
     if found.guessed:
         options["guessed"] = True
+    if found.panes is not None:
+        options["panes"] = found.panes
     return replace(
         made,
         definition=statement.sql(),

@@ -38,7 +38,7 @@ class Translation:
     """The statements that make a view, helpers first; by which strategy; and what EXPLAIN tells of it.
 
     `plain` is the helper's function for parts in which every group has one row at most, if there is one. `guessed`:
-    the strategy was chosen by sizes that nobody has measured.
+    the strategy was chosen by sizes that nobody has measured. `panes`: so many parts of the helper are a window.
     """
 
     statements: tuple[CreateViewDelta, ...]
@@ -47,6 +47,7 @@ class Translation:
     plain: str | None = None
     groups: tuple[str, ...] = ()
     guessed: bool = False
+    panes: int | None = None
 
 
 def is_translated(relations: Relations, statement: CreateView) -> bool:
@@ -122,7 +123,8 @@ def _window(home: Home, relations: Relations, statement: CreateView, sizes: Wind
     helper = statement.name + HELPER_SUFFIX
     if asked in WINDOW_STRATEGIES:
         texts = window_functions(query, asked, statement.name, helper=helper)
-        return Translation(_parsed(texts), asked, (f"The {asked} strategy was asked for.",))
+        told = (f"The {asked} strategy was asked for.",)
+        return Translation(_parsed(texts), asked, told, panes=_panes(query, asked))
     found = sizes or measured_sizes(home, relations, query, item)
     guessed = found is None
     costs = window_costs(found or _GUESS, _shape(query), possible)
@@ -131,7 +133,11 @@ def _window(home: Home, relations: Relations, statement: CreateView, sizes: Wind
     if guessed:
         words.insert(0, "Nothing could be measured yet, so sizes are guessed until some parts are there.")
     texts = window_functions(query, best, statement.name, helper=helper)
-    return Translation(_parsed(texts), best, tuple(words), guessed=guessed)
+    return Translation(_parsed(texts), best, tuple(words), guessed=guessed, panes=_panes(query, best))
+
+
+def _panes(query: WindowQuery, strategy: str) -> int | None:
+    return query.window // query.pane if strategy in ("distributive", "subtractable") else None
 
 
 #: Sizes of a stream that nobody has seen yet.
