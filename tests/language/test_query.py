@@ -211,7 +211,7 @@ def test_lambdas_and_structs_survive() -> None:
     assert query(found.sql()) == found
     assert found.to_spark(["t1"]) == (
         "SELECT AGGREGATE(x.rows_, STRUCT(0 AS n, CAST(NULL AS BIGINT) AS s), (run, one) -> "
-        "CASE WHEN run.n IS NOT DISTINCT FROM one.k THEN STRUCT(run.n + 1 AS n, one.v AS s) ELSE run END) AS folded "
+        "CASE WHEN run.n <=> one.k THEN STRUCT(run.n + 1 AS n, one.v AS s) ELSE run END) AS folded "
         "FROM `t1` AS x"
     )
 

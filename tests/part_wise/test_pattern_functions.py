@@ -53,7 +53,7 @@ def test_the_helper_of_the_paper() -> None:
         "WHEN Prev.state = 1 AND New.loss > 10 THEN 2 WHEN Prev.state = 2 AND New.loss > 10 THEN 3 "
         "WHEN Prev.state IN (3, 4) AND New.loss > 10 THEN 4 WHEN New.loss > 10 THEN 0 END AS move "
         "FROM M[j] AS New FULL OUTER JOIN View1__helper[j - 1] AS Prev "
-        "ON New.src IS NOT DISTINCT FROM Prev.src AND New.dest IS NOT DISTINCT FROM Prev.dest) "
+        "ON New.src <=> Prev.src AND New.dest <=> Prev.dest) "
         "WHERE NOT move IS NULL"
     )
 

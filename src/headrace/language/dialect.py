@@ -118,6 +118,8 @@ class HeadraceGenerator(SparkGenerator):
         **SparkGenerator.TRANSFORMS,
         # Spark has exact percentiles WITHIN GROUP since 3.4; sqlglot would make them approximate.
         exp.WithinGroup: SparkGenerator.withingroup_sql,
+        # The same as IS NOT DISTINCT FROM, of which Sail does not know that rows can be joined by their hashes.
+        exp.NullSafeEQ: lambda self, expression: self.binary(expression, "<=>"),
         nodes.Length: print_length,
         nodes.StreamWindow: print_streamwindow,
         nodes.Sync: print_sync,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,21 +23,21 @@ from headrace.storage.records import Object
 class Step:
     """A query that makes one part: INITIALIZE or UPDATE.
 
-    `inputs` are its relations in their order, each with the parts it is read by; None where it is read as a whole.
-    `many` is the same query for many parts at once, if there is one.
+    `inputs` are the names of its relations in their order, each with the parts it is read by; None where it is read as
+    a whole. `many` is the same query for many parts at once, if there is one.
     """
 
     query: Query
-    inputs: tuple[tuple[Object, Reference | None], ...]
+    inputs: tuple[tuple[str, Reference | None], ...]
     many: Query | None
 
     @property
     def references(self) -> list[Reference]:
-        return [reference for _item, reference in self.inputs if reference is not None]
+        return [reference for _name, reference in self.inputs if reference is not None]
 
     @property
-    def whole(self) -> list[Object]:
-        return [item for item, reference in self.inputs if reference is None]
+    def whole(self) -> list[str]:
+        return [name for name, reference in self.inputs if reference is None]
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,6 @@ class DeltaFunction:
 
     def step(self, part: int, first: int) -> Step:
         return self.initialize if part == first else self.update
-
-    @property
-    def whole(self) -> list[Object]:
-        """What either query reads as a whole, each once."""
-        return list({item.id: item for step in (self.initialize, self.update) for item in step.whole}.values())
 
 
 @lru_cache(maxsize=512)
@@ -69,7 +65,30 @@ def statement_of(view: Object) -> CreateViewDelta:
 
 def function_of(source: Source, view: Object) -> DeltaFunction:
     """A view's delta function over the relations of `source`."""
-    return delta_function(source, statement_of(view), view)
+    return _kept(source, view, view.option("function") or view.definition)
+
+
+def plain_function_of(source: Source, view: Object) -> DeltaFunction | None:
+    """The function of a view for parts in which no group has two rows, if it has one."""
+    text = view.option("plain_function")
+    return None if text is None else _kept(source, view, text)
+
+
+#: Functions that were worked out, by their text and by what their relations are: a refresh asks for each of them.
+_known: OrderedDict[tuple[Any, ...], DeltaFunction] = OrderedDict()
+_MOST_KNOWN = 256
+
+
+def _kept(source: Source, view: Object, text: str) -> DeltaFunction:
+    statement = _parsed(text)
+    names = [ref.name for query in (statement.initialize, statement.update) for ref in query.relations()]
+    items = [view if name.lower() == view.name.lower() else source.find(name) for name in names]
+    key = (text, view.id, *((item.id, item.partition_length, item.log, item.columns) for item in items))
+    if key not in _known:
+        _known[key] = delta_function(source, statement, view)
+        while len(_known) > _MOST_KNOWN:
+            _known.popitem(last=False)
+    return _known[key]
 
 
 def delta_function(source: Source, statement: CreateViewDelta, view: Object) -> DeltaFunction:
@@ -87,24 +106,24 @@ def initialize_step(source: Source, statement: CreateViewDelta) -> Step:
 def _step(source: Source, query: Query, variable: str, statement: CreateViewDelta, view: Object | None) -> Step:
     _check_query(query, statement)
     items = [_item(source, ref.name, statement.name, view) for ref in query.relations()]
-    inputs: list[tuple[Object, Reference | None]] = []
+    inputs: list[tuple[str, Reference | None]] = []
     for ref, item in zip(query.relations(), items, strict=True):
         own = view is not None and item is view
         if ref.parts is None and not own and (item.partition_length is None or item.kind == "table"):
-            inputs.append((item, None))
+            inputs.append((item.name, None))
             continue
         length = None if item.log == "state" else item.partition_length
         parts = check_reference(ref, statement.partition_length, length, variable, own=own)
-        inputs.append((item, Reference(item.id, item.name, item.partition_length or 1, parts, own)))
+        inputs.append((item.name, Reference(item.id, item.name, item.partition_length or 1, parts, own)))
     columns = [[(field.name, field.type) for field in relation_fields(item)] for item in items]
     query = spell_out_outer_joins(query, columns)
-    return Step(query, tuple(inputs), _for_many(query, inputs, columns))
+    met = any(item.option("non_retroactive") for item in items)
+    # Not for many at once where one part follows from another, or versions are met by arrival.
+    alone = met or any(ref is not None and ref.own for _name, ref in inputs)
+    return Step(query, tuple(inputs), None if alone else _for_many(query, columns))
 
 
-def _for_many(query: Query, inputs: Sequence[tuple[Object, Reference | None]], columns: Any) -> Query | None:
-    """The query for many parts at once: not where one follows from another, or versions are met by arrival."""
-    if any(item.option("non_retroactive") or (ref is not None and ref.own) for item, ref in inputs):
-        return None
+def _for_many(query: Query, columns: Any) -> Query | None:
     return lift(query, [[name for name, _kind in found] for found in columns])
 
 
@@ -150,5 +169,5 @@ def inputs_of(function: DeltaFunction, source: Source) -> Sequence[Object]:
         for reference in step.references:
             if not reference.own:
                 found[reference.relation] = source.find(reference.name)
-        found |= {item.id: item for item in step.whole}
+        found |= {item.id: item for item in map(source.find, step.whole)}
     return list(found.values())

@@ -15,11 +15,12 @@ from typing import Any
 
 from headrace.algebra.part_wise.references import Reference, first_part
 from headrace.maintenance.relations import Relations
-from headrace.runtime.delta_functions import DeltaFunction, function_of, inputs_of
+from headrace.runtime.delta_functions import DeltaFunction, function_of, inputs_of, plain_function_of
 from headrace.runtime.extents import Extent, extent_of
 from headrace.runtime.home import Home
 from headrace.runtime.many_parts import frame_of_parts
 from headrace.runtime.part_writing import write_part, write_parts
+from headrace.runtime.single_rows import single_rows
 from headrace.runtime.starts import BEGINNING, CHANGED_FROM, changed_from
 from headrace.storage.catalog import now_micros
 from headrace.storage.records import Object, RefreshRecord
@@ -99,6 +100,7 @@ class _Maintenance:
         self.relations: Relations = home.relations(transaction)
         self.last = self.relations.source.last_refresh(view)
         self.function: DeltaFunction = function_of(self.relations.source, view)
+        self.plain = plain_function_of(self.relations.source, view)
         self.inputs = {item.id: item for item in inputs_of(self.function, self.relations.source)}
         progress = view.option("parts") or {}
         self.first: int | None = progress.get("first")
@@ -182,7 +184,7 @@ class _Maintenance:
                 for ref in own:
                     for changed in self._changed(item):
                         found.update(ref.touched(changed, between))
-                if any(other.id == item.id for other in step.whole):
+                if item.name in step.whole:
                     found.update(self._meeting(item, between))
         return {part for part in found if self._can_make_again(part)}
 
@@ -281,13 +283,26 @@ class _Maintenance:
     def _make(self, part: int) -> bool:
         """Make one part; whether it differs from what it was."""
         assert self.first is not None
-        step = self.function.step(part, self.first)
+        step = self._function_for(part).step(part, self.first)
         rows = self._rows_of(part)
         frame = self.relations.evaluate(step.query.at_part(part))
         written = write_part(self.home, self.transaction, self.relations, self.view, part, frame, rows)
         self.made.rows_in += rows
         self.made.rows_out += written
         return written > 0
+
+    def _function_for(self, part: int) -> DeltaFunction:
+        """The view's function, or the plainer one where no group has two rows in what the part is made of."""
+        assert self.first is not None
+        if self.plain is None:
+            return self.function
+        for ref in self.function.step(part, self.first).references:
+            item = None if ref.own else self.inputs[ref.relation]
+            if item is not None and not single_rows(
+                self.home, self.relations, item, ref, part, self.view.option("groups")
+            ):
+                return self.function
+        return self.plain
 
     def _rows(self, ref: Reference, part: int) -> int:
         item = self.view if ref.own else self.inputs[ref.relation]

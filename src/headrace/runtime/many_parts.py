@@ -20,8 +20,8 @@ def frame_of_parts(home: Home, relations: Relations, step: Step, first: int, las
     assert step.many is not None
     base = apart("relation_", step.many.sql())
     frames = {}
-    for number, (item, reference) in enumerate(step.inputs):
-        whole = reference is None
+    for number, (name, reference) in enumerate(step.inputs):
+        item, whole = relations.source.find(name), reference is None
         frames[f"{base}{number}_"] = (
             relations.at(item, None) if whole else _parted(home, relations, item, reference, first, last)
         )

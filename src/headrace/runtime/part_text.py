@@ -43,7 +43,7 @@ def _later(statement: CreateViewDelta, function: DeltaFunction) -> str:
 
 def _made_of(step: Step, variable: str) -> str:
     told = [f"{ref.name}[{ref.parts.words(variable)}]" for ref in step.references]
-    told += [f"all of {item.name}" for item in step.whole]
+    told += [f"all of {name}" for name in step.whole]
     return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
 
 
