@@ -107,10 +107,6 @@ NOT_YET = [
     ("SHOW AGGREGATES", "SHOW AGGREGATES"),
     ("EXPLAIN SHARING v", "EXPLAIN SHARING"),
     (
-        "CREATE VIEW x AS INITIALIZE x[i] AS SELECT * FROM s[i] UPDATE x[j] AS SELECT * FROM s[j] PARTITION LENGTH 60",
-        "INITIALIZE",
-    ),
-    (
         "CREATE AGGREGATE f(n Real) : Real { TABLE state(s Real); INITIALIZE: { INSERT INTO state VALUES (n); }"
         " ITERATE: { UPDATE state SET s = s + n; } TERMINATE: { INSERT INTO RETURN SELECT s FROM state; } }",
         "AGGREGATE",
@@ -119,7 +115,6 @@ NOT_YET = [
     ("CREATE VIEW x AS SELECT id FROM s REFRESH ON v", "REFRESH ON"),
     ("SELECT * FROM s SYNC v", "SYNC"),
     ("SELECT * FROM R[v](s)", "SYNC"),
-    ("SELECT * FROM s[3]", "part"),
     ("SELECT id, count(*) FROM s PATTERN [a, b+] WHERE a.id > 1 GROUP BY id", "PATTERN"),
     ("SELECT Istream(*) FROM s", "stream"),
     ("SELECT Wstream(*)[ROWS 10] FROM s [RANGE 1 MINUTE]", "Wstream"),
