@@ -140,13 +140,10 @@ def window_words(costs: Sequence[WindowCost], reasons: Mapping[str, str | None] 
     """For EXPLAIN: the winner, the others from cheap to dear, and of the strategies that cannot be used, why not."""
     best = choose(costs)
     lines = [f"The {best.strategy} strategy costs least: for each part {_work(best)}."]
-    for cost in sorted(costs, key=lambda cost: cost.total):
-        if cost is not best:
-            lines.append(f"The {cost.strategy} strategy would cost {_against(cost, best)}: {_work(cost)}.")
-    for strategy, reason in (reasons or {}).items():
-        if reason is not None:
-            lines.append(f"The {strategy} strategy cannot be used. {reason}")
-    return lines
+    others = sorted((cost for cost in costs if cost is not best), key=lambda cost: cost.total)
+    lines += [f"The {cost.strategy} strategy would cost {_against(cost, best)}: {_work(cost)}." for cost in others]
+    unfit = {strategy: reason for strategy, reason in (reasons or {}).items() if reason is not None}
+    return lines + [f"The {strategy} strategy cannot be used. {reason}" for strategy, reason in unfit.items()]
 
 
 def _against(cost: WindowCost, best: WindowCost) -> str:

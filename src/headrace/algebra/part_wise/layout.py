@@ -22,7 +22,8 @@ from headrace.language import quote_name
 
 #: Names of hidden columns and of columns that helpers may have beside partials.
 _TAKEN = ("part_timestamp", "since", "last")
-_LONG = 24
+#: So much of an argument's text is in the name of its column.
+_LONG = 32
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Layout:
 
     def fresh(self, base: str) -> str:
         """A name that begins like `base` and that no other column of the helper has."""
-        plain = re.sub(r"\W+", "_", base).strip("_")[:_LONG] or "column"
+        plain = "_".join(filter(None, (word.strip("_") for word in re.split(r"\W+", base)))) or "column"
         plain = plain if plain[0].isalpha() else f"c_{plain}"
         name, number = plain, 1
         while name.lower() in self._names:
@@ -85,7 +86,7 @@ class Layout:
     def partial(self, function: str, argument: str, made: str, merge: str) -> Partial:
         """The column that `made` fills; the same one for the same text."""
         if made not in self.partials:
-            self.partials[made] = Partial(self.fresh(f"{function}_{argument}"), made, merge)
+            self.partials[made] = Partial(self.fresh(f"{function}_{argument}"[:_LONG]), made, merge)
         return self.partials[made]
 
     def value(self, made: str, argument: str) -> str:
@@ -93,7 +94,7 @@ class Layout:
         for name, text_ in self.values.items():
             if text_ == made:
                 return name
-        name = self.fresh(f"value_{argument}")
+        name = self.fresh(f"value_{argument}"[:_LONG])
         self.values[name] = made
         return name
 
