@@ -293,6 +293,7 @@ def test_shape_of_other_queries() -> None:
         ("'it''s'", "'it\\'s'"),
         ("to_char(a, '9')", "to_char(a, '9')"),
         ("percentile_cont(0.5) WITHIN GROUP (ORDER BY a)", "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a)"),
+        ("percentile(a, 0.5, n)", "percentile(a, 0.5, n)"),
         ("window(ts, '5 seconds')", "window(ts, '5 seconds')"),
         ("my_Function(a)", "my_Function(a)"),
     ],
@@ -300,6 +301,12 @@ def test_shape_of_other_queries() -> None:
 def test_expressions_keep_their_meaning(expression: str, printed: str) -> None:
     found = query(f"SELECT {expression} AS x FROM t GROUP BY {expression}")
     assert found.to_spark(["t"]) == f"SELECT {printed} AS x FROM `t` AS t GROUP BY {printed}"
+
+
+@pytest.mark.parametrize("tail", ["PARTITION LENGTH 60", "RETAIN 3600 SECONDS", "REFRESH ON DEMAND"])
+def test_group_by_all_before_a_tail_clause(tail: str) -> None:
+    statement = parse_one(f"CREATE VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY ALL {tail}")
+    assert statement.sql() == f"CREATE VIEW v AS SELECT a, COUNT(*) AS n FROM t GROUP BY ALL {tail}"
 
 
 def test_hints_and_samples() -> None:

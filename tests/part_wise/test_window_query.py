@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.algebra.expressions import text
-from headrace.algebra.part_wise.windows.window_functions import possible_strategies
+from headrace.algebra.part_wise.windows.window_functions import possible_strategies, window_functions
 from headrace.algebra.part_wise.windows.window_query import WindowSource, windowed_relation
 from headrace.errors import HeadraceError
 from headrace.language import CreateView, parse_one
@@ -86,6 +86,8 @@ def test_refused(from_: str, slide: int, condition: str) -> None:
         ("g, sum(a) OVER () AS n FROM S [WINDOW 4 MINUTES]", "OVER"),
         ("g, sum(rand()) AS n FROM S [WINDOW 4 MINUTES] GROUP BY g", "another value each time"),
         ("g, count(*) AS n FROM S [WINDOW 4 MINUTES] WHERE a IN (SELECT k FROM t) GROUP BY g", "a subquery"),
+        ("count(*) AS n FROM CHANGES(t) WHERE EXISTS (SELECT 1 FROM S [WINDOW 4 MINUTES])", "windowed relation"),
+        ("n FROM (SELECT count(*) AS n FROM S [WINDOW 4 MINUTES]) AS x", "windowed relation"),
         ("1 AS one, count(*) AS n FROM S [WINDOW 4 MINUTES] GROUP BY 1", "constant"),
         ("g, collect_list(a) AS l FROM S [WINDOW 4 MINUTES] GROUP BY g", "all rows"),
         ("g, first(a) AS l FROM S [WINDOW 4 MINUTES] GROUP BY g", "all rows"),
@@ -138,6 +140,14 @@ def test_an_engine_tells_types() -> None:
     query = described("SELECT g, sum(coalesce(a, 0)) AS c FROM S [WINDOW 4 MINUTES] GROUP BY g", MINUTE, source)
     assert set(possible_strategies(query).values()) == {None}
     assert asked[0].startswith("SELECT COALESCE(a, 0) AS c FROM (SELECT CAST(NULL AS STRING) AS g")
+
+
+def test_a_window_deep_in_the_query_is_recomputed() -> None:
+    query = described(
+        "WITH x AS (SELECT g, count(*) AS n FROM S [WINDOW 4 MINUTES] GROUP BY g) SELECT max(n) AS m FROM x", MINUTE
+    )
+    (view,) = window_functions(query, "recompute", "v")
+    assert "WITH x AS (SELECT g, COUNT(*) AS n FROM S [j - 3 .. j] GROUP BY g) SELECT MAX(n) AS m FROM x" in view
 
 
 def test_no_keys() -> None:

@@ -142,8 +142,8 @@ def window_words(costs: Sequence[WindowCost], reasons: Mapping[str, str | None] 
     lines = [f"The {best.strategy} strategy costs least: for each part {_work(best)}."]
     others = sorted((cost for cost in costs if cost is not best), key=lambda cost: cost.total)
     lines += [f"The {cost.strategy} strategy would cost {_against(cost, best)}: {_work(cost)}." for cost in others]
-    refused = {strategy: reason for strategy, reason in (reasons or {}).items() if reason is not None}
-    return lines + [f"The {strategy} strategy cannot be used. {reason}" for strategy, reason in refused.items()]
+    unfit = {strategy: reason for strategy, reason in (reasons or {}).items() if reason is not None}
+    return lines + [f"The {strategy} strategy cannot be used. {reason}" for strategy, reason in unfit.items()]
 
 
 def _against(cost: WindowCost, best: WindowCost) -> str:

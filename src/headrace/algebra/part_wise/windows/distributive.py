@@ -10,7 +10,16 @@ from headrace.algebra.expressions import text
 from headrace.algebra.part_wise.windows.argument_types import FRACTIONS, INTEGERS, decimal_digits, sum_type, type_of
 from headrace.algebra.part_wise.windows.averages import decimal_average
 from headrace.algebra.part_wise.windows.calls import SPREADS, Call, NoForm
-from headrace.algebra.part_wise.windows.layout import Form, Layout, Partial, Read, having_text, lay_out, outputs_text
+from headrace.algebra.part_wise.windows.layout import (
+    Form,
+    Layout,
+    Partial,
+    Read,
+    counted,
+    having_text,
+    lay_out,
+    outputs_text,
+)
 from headrace.algebra.part_wise.windows.part_text import parts_of, run_of_parts, same_function, select
 from headrace.algebra.part_wise.windows.source_rows import grouped_source
 from headrace.algebra.part_wise.windows.spreads import finished_spread
@@ -54,10 +63,10 @@ def merging_form(layout: Layout, call: Call) -> Form:
     """How the call's result is merged from its values over panes."""
     shown = ", ".join(map(text, call.arguments))
     if call.name in ("count", "count_if"):
-        return _count(layout, _counted(layout, call))
+        return _count(layout, counted(layout, call))
     if call.name in _MERGED_BY_ITSELF:
         function = call.name.upper()
-        partial = layout.partial(call.name, shown, call.over(function), function)
+        partial = layout.partial(f"{call.name}_{shown}", call.over(function), function)
         return lambda read: read.merged(partial)
     type_ = type_of(call.argument, layout.source)
     if type_ is None or sum_type(type_) is None:
@@ -68,13 +77,6 @@ def merging_form(layout: Layout, call: Call) -> Form:
     return _sum(layout, call, type_) if call.name == "sum" else _average(layout, call, type_)
 
 
-def _counted(layout: Layout, call: Call) -> Partial:
-    if call.over("COUNT") == "COUNT(*)":
-        return layout.row_count()
-    shown = ", ".join(map(text, call.arguments))
-    return layout.partial(call.name, shown, call.over(call.name.upper()), "SUM")
-
-
 def _count(layout: Layout, partial: Partial) -> Form:
     if layout.keys:
         return lambda read: read.merged(partial)
@@ -83,7 +85,7 @@ def _count(layout: Layout, partial: Partial) -> Form:
 
 
 def _sum(layout: Layout, call: Call, type_: str) -> Form:
-    partial = layout.partial("sum", text(call.argument), call.over("SUM"), "SUM")
+    partial = layout.partial(f"sum_{text(call.argument)}", call.over("SUM"))
     if decimal_digits(type_) is None:
         return lambda read: read.merged(partial)
     # A sum of sums has ten digits more than Spark's own sum.
@@ -92,14 +94,14 @@ def _sum(layout: Layout, call: Call, type_: str) -> Form:
 
 def _average(layout: Layout, call: Call, type_: str) -> Form:
     argument = text(call.argument)
-    count = layout.partial("count", argument, call.over("COUNT"), "SUM")
+    count = layout.partial(f"count_{argument}", call.over("COUNT"))
     if type_ in INTEGERS or type_ in FRACTIONS:
         # Spark averages in DOUBLE; a sum of BIGINT could overflow where its average does not.
         given = f"CAST({argument} AS DOUBLE)" if type_ == "BIGINT" else argument
-        total = layout.partial("sum", argument, call.over("SUM", given), "SUM")
+        total = layout.partial(f"sum_{argument}", call.over("SUM", given))
         return lambda read: f"CAST({read.merged(total)} AS DOUBLE) / NULLIF({read.merged(count)}, 0)"
     average = decimal_average(type_, call.shown)
-    total = layout.partial("sum", argument, call.over("SUM"), "SUM")
+    total = layout.partial(f"sum_{argument}", call.over("SUM"))
     return lambda read: average(read.merged(total), read.merged(count))
 
 
@@ -109,9 +111,9 @@ def _spread(layout: Layout, call: Call) -> Form:
     The distance of a pane's average from the group's own has to be known before the sum: `over_group` has that average.
     """
     argument = text(call.argument)
-    count = layout.partial("count", argument, call.over("COUNT"), "SUM")
-    average = layout.partial("avg", argument, call.over("AVG", f"CAST({argument} AS DOUBLE)"), "AVG")
-    square = layout.partial("var", argument, call.over("VAR_POP"), "AVG")
+    count = layout.partial(f"count_{argument}", call.over("COUNT"))
+    average = layout.partial(f"avg_{argument}", call.over("AVG", f"CAST({argument} AS DOUBLE)"))
+    square = layout.partial(f"var_{argument}", call.over("VAR_POP"))
     n, mean = quote_name(count.name), quote_name(average.name)
     keys = ", ".join(map(quote_name, layout.keys))
     over = f"OVER (PARTITION BY {keys})" if keys else "OVER ()"

@@ -10,9 +10,11 @@ from headrace.algebra.expressions import text
 from headrace.algebra.part_wise.windows.argument_types import INTEGERS, Digits, decimal_digits, sum_type, type_of
 from headrace.algebra.part_wise.windows.averages import decimal_average
 from headrace.algebra.part_wise.windows.calls import SPREADS, Call, NoForm
-from headrace.algebra.part_wise.windows.layout import Form, Layout, Partial, Read
+from headrace.algebra.part_wise.windows.layout import Form, Layout, Partial, Read, counted
 from headrace.algebra.part_wise.windows.spreads import finished_spread
 
+#: Sums of these stay BIGINT, which is fast: an INT would have to be at its largest in four thousand million rows.
+_KEPT_AS_BIGINT = INTEGERS[:3]
 #: A kept sum has ten digits more than its argument at least, as Spark's own SUM has.
 _WIDEST_SUM = 28
 #: Squares of more digits would leave no room for their sums in 38.
@@ -37,19 +39,20 @@ def exact_form(layout: Layout, call: Call) -> Form:
 
 
 def _count(layout: Layout, call: Call) -> Form:
-    made = call.over(call.name.upper())
-    partial = layout.row_count() if made == "COUNT(*)" else _values(layout, call, made)
+    partial = counted(layout, call)
     return lambda read: read.merged(partial)
 
 
-def _values(layout: Layout, call: Call, made: str | None = None) -> Partial:
-    return layout.partial("count", ", ".join(map(text, call.arguments)), made or call.over("COUNT"), "SUM")
+def _values(layout: Layout, call: Call) -> Partial:
+    """The number of values that are not NULL."""
+    return layout.partial(f"count_{text(call.argument)}", call.over("COUNT"))
 
 
 def _sum(layout: Layout, call: Call, type_: str) -> Form:
     total, count = _kept_sum(layout, call, type_), _values(layout, call)
-    cast = "{}" if type_ in INTEGERS[:3] else f"CAST({{}} AS {sum_type(type_)})"
-    return lambda read: f"CASE WHEN {read.merged(count)} > 0 THEN {cast.format(read.merged(total))} END"
+    if type_ in _KEPT_AS_BIGINT:
+        return lambda read: f"CASE WHEN {read.merged(count)} > 0 THEN {read.merged(total)} END"
+    return lambda read: f"CASE WHEN {read.merged(count)} > 0 THEN CAST({read.merged(total)} AS {sum_type(type_)}) END"
 
 
 def _kept_sum(layout: Layout, call: Call, type_: str) -> Partial:
@@ -58,8 +61,8 @@ def _kept_sum(layout: Layout, call: Call, type_: str) -> Partial:
     digits = decimal_digits(type_)
     if digits is not None and digits.precision > _WIDEST_SUM:
         raise NoForm(f"{call.shown} is over {type_}, and a sum that is kept has room for {_WIDEST_SUM} digits")
-    kept = "BIGINT" if type_ in INTEGERS[:3] else f"DECIMAL(38,{digits.scale if digits else 0})"
-    return layout.partial("sum", argument, f"CAST(COALESCE({call.over('SUM')}, 0) AS {kept})", "SUM")
+    kept = "BIGINT" if type_ in _KEPT_AS_BIGINT else f"DECIMAL(38,{digits.scale if digits else 0})"
+    return layout.partial(f"sum_{argument}", f"CAST(COALESCE({call.over('SUM')}, 0) AS {kept})")
 
 
 def _average(layout: Layout, call: Call, type_: str) -> Form:
@@ -71,7 +74,7 @@ def _average(layout: Layout, call: Call, type_: str) -> Form:
     if type_ == "BIGINT":
         # A sum of BIGINT could overflow where its average does not.
         wide = call.over("SUM", f"CAST({text(call.argument)} AS DECIMAL(20,0))")
-        total = layout.partial("sum", text(call.argument), f"CAST(COALESCE({wide}, 0) AS DECIMAL(38,0))", "SUM")
+        total = layout.partial(f"sum_{text(call.argument)}", f"CAST(COALESCE({wide}, 0) AS DECIMAL(38,0))")
     else:
         total = _kept_sum(layout, call, type_)
     return lambda read: f"CAST({read.merged(total)} AS DOUBLE) / NULLIF({read.merged(count)}, 0)"
@@ -91,8 +94,8 @@ def _spread(layout: Layout, call: Call, type_: str) -> Form:
     unit = 10**digits.scale
     units = f"CAST(({argument}) * {unit} AS DECIMAL(10,0))" if digits.scale else f"CAST({argument} AS DECIMAL(10,0))"
     count = _values(layout, call)
-    total = _whole(layout, call, f"units_{argument}", units)
-    squares = _whole(layout, call, f"squares_{argument}", f"{units} * {units}")
+    total = _whole(layout, call, f"sum_units_{argument}", units)
+    squares = _whole(layout, call, f"sum_squares_{argument}", f"{units} * {units}")
 
     def form(read: Read) -> str:
         n, first, second = read.merged(count), read.merged(total), read.merged(squares)
@@ -105,5 +108,4 @@ def _spread(layout: Layout, call: Call, type_: str) -> Form:
 
 
 def _whole(layout: Layout, call: Call, base: str, argument: str) -> Partial:
-    made = f"CAST(COALESCE({call.over('SUM', argument)}, 0) AS DECIMAL(38,0))"
-    return layout.partial("sum", base, made, "SUM")
+    return layout.partial(base, f"CAST(COALESCE({call.over('SUM', argument)}, 0) AS DECIMAL(38,0))")

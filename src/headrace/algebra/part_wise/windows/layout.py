@@ -22,7 +22,8 @@ from headrace.language import quote_name
 
 #: Names of hidden columns and of columns that helpers may have beside partials.
 _TAKEN = ("part_timestamp", "since", "last")
-_LONG = 24
+#: So much of an argument's text is in the name of its column.
+_LONG = 32
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Layout:
 
     def fresh(self, base: str) -> str:
         """A name that begins like `base` and that no other column of the helper has."""
-        plain = re.sub(r"\W+", "_", base).strip("_")[:_LONG] or "column"
+        plain = "_".join(filter(None, (word.strip("_") for word in re.split(r"\W+", base)))) or "column"
         plain = plain if plain[0].isalpha() else f"c_{plain}"
         name, number = plain, 1
         while name.lower() in self._names:
@@ -82,10 +83,10 @@ class Layout:
         self._names.add(name.lower())
         return name
 
-    def partial(self, function: str, argument: str, made: str, merge: str) -> Partial:
+    def partial(self, base: str, made: str, merge: str = "SUM") -> Partial:
         """The column that `made` fills; the same one for the same text."""
         if made not in self.partials:
-            self.partials[made] = Partial(self.fresh(f"{function}_{argument}"), made, merge)
+            self.partials[made] = Partial(self.fresh(base[:_LONG]), made, merge)
         return self.partials[made]
 
     def value(self, made: str, argument: str) -> str:
@@ -93,18 +94,13 @@ class Layout:
         for name, text_ in self.values.items():
             if text_ == made:
                 return name
-        name = self.fresh(f"value_{argument}")
+        name = self.fresh(f"value_{argument}"[:_LONG])
         self.values[name] = made
         return name
 
     def row_count(self) -> Partial:
         """How many rows of the source a row of the helper stands for."""
-        return self.count("COUNT(*)", "n")
-
-    def count(self, made: str, base: str) -> Partial:
-        if made not in self.partials:
-            self.partials[made] = Partial(self.fresh(base), made, "SUM")
-        return self.partials[made]
+        return self.partial("n", "COUNT(*)")
 
     def grouping(self) -> list[str]:
         """The texts that a helper groups the source's rows by."""
@@ -143,6 +139,12 @@ def _value_form(layout: Layout, call: Call) -> Form | None:
         return lambda read: f"{call.name.upper()}(DISTINCT {', '.join(map(read.column, names))})"
     rows = layout.row_count()
     return lambda read: f"percentile({read.column(names[0])}, {call.fraction}, {read.column(rows.name)})"
+
+
+def counted(layout: Layout, call: Call) -> Partial:
+    """The column of a COUNT or COUNT_IF."""
+    made = call.over(call.name.upper())
+    return layout.row_count() if made == "COUNT(*)" else layout.partial(f"count_{text(call.argument)}", made)
 
 
 def outputs_text(layout: Layout, read: Read) -> str:

@@ -116,7 +116,7 @@ def _check(query: Query, select: exp.Expr) -> None:
             word = key.strip("_").replace("_", " ").upper()
             raise _Unfit(f"the query has {'a join' if key == 'joins' else word}")
     table = select.args["from_"].this if select.args.get("from_") else None
-    if not isinstance(table, nodes.Relation) or table.args.get("joins") or len(table.args["suffixes"]) != 1:
+    if not isinstance(table, nodes.Relation) or table.args.get("joins") or len(table.args.get("suffixes") or ()) != 1:
         raise _Unfit("the query reads more than one windowed relation")
     if table.args.get("sample") or table.args.get("pivots"):
         raise _Unfit("the relation is sampled or pivoted")
