@@ -199,3 +199,19 @@ def test_lengths_and_times() -> None:
         "CAST(New.loss AS TIMESTAMP) <= CAST(Prev.first_loss AS TIMESTAMP) + INTERVAL '60' SECOND"
         in helper.update.sql()
     )
+
+
+def test_columns_without_null_make_simpler_text() -> None:
+    text = "SELECT src, dest, sum(price) AS s FROM M PATTERN [a] WHERE a.loss > 1 AND note = 'x' GROUP BY src, dest"
+    helper, _ = functions(text, source=replace(M, not_null=("DEST", "price")), one_row=True)
+    update = helper.update.sql()
+    assert "ON New.src IS NOT DISTINCT FROM Prev.src AND New.dest = Prev.dest" in update
+    assert "CASE WHEN New.dest IS NULL THEN -1" in update
+    assert "PART_TIMESTAMP" not in update
+    assert "ELSE CAST(prev_sum_price + new_price AS DECIMAL(20, 2)) END AS sum_price" in update
+
+
+def test_a_sum_of_a_later_variable_begins_with_null() -> None:
+    helper, _ = functions(VIEW1.replace("sum(loss)", "sum(d.loss)"), one_row=True)
+    assert "CAST(NULL AS BIGINT) AS sum_d_loss" in helper.initialize.sql()
+    assert "COALESCE(prev_sum_d_loss + new_loss, prev_sum_d_loss, CAST(new_loss AS BIGINT))" in helper.update.sql()

@@ -98,10 +98,10 @@ CASES = {
         lambda run: (*group_of(run), len(run), min(known(of(run, "loss"))), min(known(of(run, "loss", 2)))),
     ),
     "within": Case(
-        "SELECT src, dest, count(*) AS n, first(ts) AS since, last(b.ts) AS till FROM M PATTERN [a, b+] "
-        "WITHIN 150 SECONDS WHERE a.loss > 3 AND b.loss > 1 GROUP BY src, dest",
+        "SELECT src, dest, count(*) AS n, first(ts) AS since, last(b.ts) AS till, sum(b.loss) AS lost "
+        "FROM M PATTERN [a, b+] WITHIN 150 SECONDS WHERE a.loss > 3 AND b.loss > 1 GROUP BY src, dest",
         BrutePattern([above(3), above(1)], [None, above(1)], BY, timedelta(seconds=150)),
-        lambda run: (*group_of(run), len(run), run[0][1]["ts"], run[-1][1]["ts"]),
+        lambda run: (*group_of(run), len(run), run[0][1]["ts"], run[-1][1]["ts"], total(of(run, "loss", 2))),
     ),
     "all aggregates": Case(
         "SELECT src, dest, count(*) AS n, count(loss) AS nl, count(a) AS na, count(c.loss) AS nc, sum(loss) AS sl, "

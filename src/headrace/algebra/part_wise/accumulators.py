@@ -40,7 +40,7 @@ class Naming:
 class Accumulator:
     """A column of the helper: `kind` over the rows of `state`, or over all rows of the run.
 
-    `solid`: no row of a run has NULL here, so that sums need not look out for it.
+    `solid`: neither the value before nor that of a row is NULL, so that sums need not look out for it.
     """
 
     name: str
@@ -93,12 +93,23 @@ class Accumulator:
 
 
 class Accumulators:
-    """The columns that a run keeps, each once; `types` tells the type of an expression over input columns."""
+    """The columns that a run keeps, each once.
 
-    def __init__(self, machine: StateMachine, taken: Iterable[str], types: Callable[[Scalar], str]) -> None:
+    `types` tells the type of an expression over input columns, `not_null` are input columns that are never NULL, and
+    `taken` are names that the helper has given away.
+    """
+
+    def __init__(
+        self,
+        machine: StateMachine,
+        types: Callable[[Scalar], str],
+        taken: Iterable[str] = (),
+        not_null: Iterable[str] = (),
+    ) -> None:
         self._machine = machine
         self._taken = {name.lower() for name in taken}
         self._types = types
+        self._not_null = frozenset(not_null)
         self._found: dict[tuple[str, str, str, int | None], Accumulator] = {}
 
     def __iter__(self) -> Iterator[Accumulator]:
@@ -124,7 +135,8 @@ class Accumulators:
         key = (kind, argument.sql() if argument is not None else "", type_, state)
         if key not in self._found:
             name = self.unique(self._base(kind, argument, state))
-            solid = argument is not None and self._never_null(argument)
+            # Before the first row of a later variable, the sum of its rows is NULL.
+            solid = argument is not None and state in (None, 1) and self._never_null(argument)
             self._found[key] = Accumulator(name, type_, kind, argument, argument_type, state, solid)
         return self._found[key]
 
@@ -161,10 +173,12 @@ class Accumulators:
         return re.sub(r"[^a-z0-9]+", "_", "_".join(words).lower()).strip("_")
 
     def _never_null(self, argument: Scalar) -> bool:
-        """Whether every edge compares the column with something: then NULL never gets into a run."""
+        """Whether the column has no NULL, or every edge compares it with something: then none gets into a run."""
         column = argument.tree
         if not isinstance(column, exp.Column):
             return False
+        if column.name in self._not_null:
+            return True
 
         def tests(predicate: Scalar) -> bool:
             sides = (predicate.tree.this, predicate.tree.expression) if isinstance(predicate.tree, _COMPARISONS) else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,13 +24,15 @@ Describe = Callable[[str], tuple[str, ...]]
 class PatternSource:
     """The input of a pattern query, as far as the translation must know it.
 
-    `order_by` is the column by which rows of a part are ordered; `length` the span of the input's own parts in seconds.
+    `order_by` is the column by which rows of a part are ordered; `length` the span of the input's own parts in seconds;
+    `not_null` are columns that are known to have no NULL, which makes for simpler text.
     """
 
     name: str
     columns: Sequence[tuple[str, str]]
     order_by: str | None
     length: int
+    not_null: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ def bind_columns(described: PatternQuery, source: PatternSource, describe: Descr
         order_by=tuple(map(name_of, described.order_by)),
     )
     order_by = None if source.order_by is None else name_of(source.order_by)
-    return Bound(bound, replace(source, order_by=order_by), describe)
+    not_null = tuple(map(name_of, source.not_null))
+    return Bound(bound, replace(source, order_by=order_by, not_null=not_null), describe)
 
 
 def identifier(name: str) -> exp.Identifier:

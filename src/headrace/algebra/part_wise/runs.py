@@ -155,7 +155,9 @@ class Runs:
         return f"{quote_name(self.helper)}[{index} - 1] AS {PREV}"
 
     def same_group(self) -> str:
-        return " AND ".join(f"{NEW}.{it} <=> {PREV}.{it}" for it in self.groups) or "TRUE"
+        """Whether the new rows and the run before are of one group; NULL is a group too."""
+        plain = {quote_name(name) for name in self.bound.source.not_null}
+        return " AND ".join(f"{NEW}.{it} {'=' if it in plain else '<=>'} {PREV}.{it}" for it in self.groups) or "TRUE"
 
     def either_group(self) -> list[str]:
         return [f"COALESCE({NEW}.{it}, {PREV}.{it}) AS {it}" for it in self.groups]
@@ -164,7 +166,7 @@ class Runs:
 def bind_runs(bound: Bound, helper: str, length: int) -> Runs:
     """The runs of a bound query; the helper's columns are unique among them and the groups."""
     machine = state_machine(bound.described)
-    kept = Accumulators(machine, [*bound.described.groups, "PART_TIMESTAMP"], bound.type)
+    kept = Accumulators(machine, bound.type, [*bound.described.groups, "PART_TIMESTAMP"], bound.source.not_null)
     return Runs(bound, machine, helper, length, kept.unique("state"), kept)
 
 
