@@ -148,6 +148,7 @@ def test_filters_stand_before_the_machine() -> None:
 
 def test_types_of_expressions() -> None:
     assert "CAST((New.loss * 2) AS BIGINT) AS sum_loss_2" in one("sum(loss * 2) AS s")[0]
+    assert "CAST(NULL AS DOUBLE)" in functions("SELECT max(CAST(note AS DOUBLE)) AS s FROM M PATTERN [a]")[0].sql()
     with pytest.raises(DefinitionError) as raised:
         one("max(upper(note)) AS s")
     assert raised.value.condition == "BAD_PATTERN_ITEM"

@@ -7,7 +7,7 @@ row for WITHIN, are the aggregates LAST and FIRST, so a query that selects them 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,9 +16,10 @@ from sqlglot import exp
 from headrace.algebra.expressions import atom, rewrite, text
 from headrace.algebra.part_wise import aggregate_types
 from headrace.algebra.part_wise.aggregates import Aggregate
+from headrace.algebra.part_wise.pattern_columns import Bound
 from headrace.algebra.part_wise.state_machine import NEW, StateMachine
-from headrace.errors import DefinitionError
 from headrace.language.query import Scalar
+from headrace.language.relations import PART_TIMESTAMP
 
 Kind = Literal["rows", "count", "sum", "min", "max", "first", "last"]
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
@@ -93,23 +94,12 @@ class Accumulator:
 
 
 class Accumulators:
-    """The columns that a run keeps, each once.
+    """The columns that a run keeps, each once, with names that neither each other nor the group columns have."""
 
-    `types` tells the type of an expression over input columns, `not_null` are input columns that are never NULL, and
-    `taken` are names that the helper has given away.
-    """
-
-    def __init__(
-        self,
-        machine: StateMachine,
-        types: Callable[[Scalar], str],
-        taken: Iterable[str] = (),
-        not_null: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, machine: StateMachine, bound: Bound) -> None:
         self._machine = machine
-        self._taken = {name.lower() for name in taken}
-        self._types = types
-        self._not_null = frozenset(not_null)
+        self._bound = bound
+        self._taken = {name.lower() for name in (*bound.described.groups, PART_TIMESTAMP)}
         self._found: dict[tuple[str, str, str, int | None], Accumulator] = {}
 
     def __iter__(self) -> Iterator[Accumulator]:
@@ -130,7 +120,7 @@ class Accumulators:
         """The column for an aggregate; without a type it has that of its argument."""
         if kind == "first" and state == 1:
             state = None  # the first row of the first variable is that of the match
-        argument_type = self._types(argument) if argument is not None else "BIGINT"
+        argument_type = self._bound.type(argument) if argument is not None else "BIGINT"
         type_ = type_ or argument_type
         key = (kind, argument.sql() if argument is not None else "", type_, state)
         if key not in self._found:
@@ -151,13 +141,13 @@ class Accumulators:
             case "MIN" | "MAX" | "FIRST" | "LAST":
                 kinds: dict[str, Kind] = {"MIN": "min", "MAX": "max", "FIRST": "first", "LAST": "last"}
                 return self.keep(kinds[aggregate.function], argument, state).name
-        type_ = self._types(argument)
+        type_ = self._bound.type(argument)
         summed = aggregate_types.sum_type(type_) if aggregate.function == "SUM" else aggregate_types.total_type(type_)
         if summed is None:
-            raise DefinitionError(
+            raise self._bound.error(
                 "BAD_PATTERN_ITEM",
                 f"{argument.sql()} is of type {type_}, which has no {aggregate.function}.",
-                hint="Numbers and lengths of time can be added up; the other aggregates take any type.",
+                "Numbers and lengths of time can be added up; the other aggregates take any type.",
             )
         total = self.keep("sum", argument, state, summed).name
         if aggregate.function == "SUM":
@@ -177,7 +167,7 @@ class Accumulators:
         column = argument.tree
         if not isinstance(column, exp.Column):
             return False
-        if column.name in self._not_null:
+        if column.name in self._bound.source.not_null:
             return True
 
         def tests(predicate: Scalar) -> bool:

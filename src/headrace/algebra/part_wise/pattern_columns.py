@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from headrace.algebra.expressions import rewrite
+from headrace.algebra.expressions import rewrite, text
 from headrace.algebra.not_bound import NotBound
 from headrace.algebra.part_wise.pattern_query import Item, PatternQuery
 from headrace.algebra.scalars import type_of
@@ -18,6 +18,8 @@ from headrace.language import normalise_type, quote_name
 from headrace.language.query import Scalar
 
 Describe = Callable[[str], tuple[str, ...]]
+
+_CAST_HINT = "Aggregate over a column, or write CAST(... AS type) around the expression."
 
 
 @dataclass(frozen=True)
@@ -52,18 +54,20 @@ class Bound:
         tree = expression.tree
         if isinstance(tree, exp.Column):
             return self.types[tree.name]
+        if isinstance(tree, exp.Cast):
+            return normalise_type(text(tree.args["to"]))
         found = type_of(tree, self.types)
         if found is None and self.describe is not None:
             typer = Typer(self.describe, known={name: type_.lower() for name, type_ in self.types.items()})
             try:
                 found = normalise_type(typer.types([tree])[0])
             except NotBound as error:
-                raise self.error("BAD_PATTERN_ITEM", f"{expression.sql()}: {error.what}.", "Mend it.") from None
+                raise self.error("BAD_PATTERN_ITEM", f"{expression.sql()}: {error.what}.", _CAST_HINT) from None
         if found is None:
             raise self.error(
                 "BAD_PATTERN_ITEM",
                 f"The type of {expression.sql()} is not known without asking an engine.",
-                "Aggregate over a column, or write CAST(... AS type).",
+                _CAST_HINT,
             )
         return found
 
