@@ -148,6 +148,7 @@ def test_filters_stand_before_the_machine() -> None:
 
 def test_types_of_expressions() -> None:
     assert "CAST((New.loss * 2) AS BIGINT) AS sum_loss_2" in one("sum(loss * 2) AS s")[0]
+    assert "CAST(NULL AS DOUBLE)" in functions("SELECT max(CAST(note AS DOUBLE)) AS s FROM M PATTERN [a]")[0].sql()
     with pytest.raises(DefinitionError) as raised:
         one("max(upper(note)) AS s")
     assert raised.value.condition == "BAD_PATTERN_ITEM"
@@ -199,3 +200,19 @@ def test_lengths_and_times() -> None:
         "CAST(New.loss AS TIMESTAMP) <= CAST(Prev.first_loss AS TIMESTAMP) + INTERVAL '60' SECOND"
         in helper.update.sql()
     )
+
+
+def test_columns_without_null_make_simpler_text() -> None:
+    text = "SELECT src, dest, sum(price) AS s FROM M PATTERN [a] WHERE a.loss > 1 AND note = 'x' GROUP BY src, dest"
+    helper, _ = functions(text, source=replace(M, not_null=("DEST", "price")), one_row=True)
+    update = helper.update.sql()
+    assert "ON New.src <=> Prev.src AND New.dest = Prev.dest" in update
+    assert "CASE WHEN New.dest IS NULL THEN -1" in update
+    assert "PART_TIMESTAMP" not in update
+    assert "ELSE CAST(prev_sum_price + new_price AS DECIMAL(20, 2)) END AS sum_price" in update
+
+
+def test_a_sum_of_a_later_variable_begins_with_null() -> None:
+    helper, _ = functions(VIEW1.replace("sum(loss)", "sum(d.loss)"), one_row=True)
+    assert "CAST(NULL AS BIGINT) AS sum_d_loss" in helper.initialize.sql()
+    assert "COALESCE(prev_sum_d_loss + new_loss, prev_sum_d_loss, CAST(new_loss AS BIGINT))" in helper.update.sql()

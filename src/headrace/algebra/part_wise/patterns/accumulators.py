@@ -7,7 +7,7 @@ row for WITHIN, are the aggregates LAST and FIRST, so a query that selects them 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,9 +16,10 @@ from sqlglot import exp
 from headrace.algebra.expressions import atom, rewrite, text
 from headrace.algebra.part_wise.patterns import aggregate_types
 from headrace.algebra.part_wise.patterns.aggregates import Aggregate
+from headrace.algebra.part_wise.patterns.pattern_columns import Bound
 from headrace.algebra.part_wise.patterns.state_machine import NEW, StateMachine
-from headrace.errors import DefinitionError
 from headrace.language.query import Scalar
+from headrace.language.relations import PART_TIMESTAMP
 
 Kind = Literal["rows", "count", "sum", "min", "max", "first", "last"]
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
@@ -40,7 +41,7 @@ class Naming:
 class Accumulator:
     """A column of the helper: `kind` over the rows of `state`, or over all rows of the run.
 
-    `solid`: no row of a run has NULL here, so that sums need not look out for it.
+    `solid`: neither the value before nor that of a row is NULL, so that sums need not look out for it.
     """
 
     name: str
@@ -93,12 +94,12 @@ class Accumulator:
 
 
 class Accumulators:
-    """The columns that a run keeps, each once; `types` tells the type of an expression over input columns."""
+    """The columns that a run keeps, each once, with names that neither each other nor the group columns have."""
 
-    def __init__(self, machine: StateMachine, taken: Iterable[str], types: Callable[[Scalar], str]) -> None:
+    def __init__(self, machine: StateMachine, bound: Bound) -> None:
         self._machine = machine
-        self._taken = {name.lower() for name in taken}
-        self._types = types
+        self._bound = bound
+        self._taken = {name.lower() for name in (*bound.described.groups, PART_TIMESTAMP)}
         self._found: dict[tuple[str, str, str, int | None], Accumulator] = {}
 
     def __iter__(self) -> Iterator[Accumulator]:
@@ -119,12 +120,13 @@ class Accumulators:
         """The column for an aggregate; without a type it has that of its argument."""
         if kind == "first" and state == 1:
             state = None  # the first row of the first variable is that of the match
-        argument_type = self._types(argument) if argument is not None else "BIGINT"
+        argument_type = self._bound.type(argument) if argument is not None else "BIGINT"
         type_ = type_ or argument_type
         key = (kind, argument.sql() if argument is not None else "", type_, state)
         if key not in self._found:
             name = self.unique(self._base(kind, argument, state))
-            solid = argument is not None and self._never_null(argument)
+            # Before the first row of a later variable, the sum of its rows is NULL.
+            solid = argument is not None and state in (None, 1) and self._never_null(argument)
             self._found[key] = Accumulator(name, type_, kind, argument, argument_type, state, solid)
         return self._found[key]
 
@@ -139,13 +141,13 @@ class Accumulators:
             case "MIN" | "MAX" | "FIRST" | "LAST":
                 kinds: dict[str, Kind] = {"MIN": "min", "MAX": "max", "FIRST": "first", "LAST": "last"}
                 return self.keep(kinds[aggregate.function], argument, state).name
-        type_ = self._types(argument)
+        type_ = self._bound.type(argument)
         summed = aggregate_types.sum_type(type_) if aggregate.function == "SUM" else aggregate_types.total_type(type_)
         if summed is None:
-            raise DefinitionError(
+            raise self._bound.error(
                 "BAD_PATTERN_ITEM",
                 f"{argument.sql()} is of type {type_}, which has no {aggregate.function}.",
-                hint="Numbers and lengths of time can be added up; the other aggregates take any type.",
+                "Numbers and lengths of time can be added up; the other aggregates take any type.",
             )
         total = self.keep("sum", argument, state, summed).name
         if aggregate.function == "SUM":
@@ -161,10 +163,12 @@ class Accumulators:
         return re.sub(r"[^a-z0-9]+", "_", "_".join(words).lower()).strip("_")
 
     def _never_null(self, argument: Scalar) -> bool:
-        """Whether every edge compares the column with something: then NULL never gets into a run."""
+        """Whether the column has no NULL, or every edge compares it with something: then none gets into a run."""
         column = argument.tree
         if not isinstance(column, exp.Column):
             return False
+        if column.name in self._bound.source.not_null:
+            return True
 
         def tests(predicate: Scalar) -> bool:
             sides = (predicate.tree.this, predicate.tree.expression) if isinstance(predicate.tree, _COMPARISONS) else ()

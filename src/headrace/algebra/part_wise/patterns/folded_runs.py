@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from headrace.algebra.part_wise.patterns.runs import JOINED, Runs, unlike
 from headrace.algebra.part_wise.patterns.state_machine import NEW, PREV
-from headrace.errors import DefinitionError
 from headrace.language import quote_name
 
 
@@ -40,11 +39,10 @@ def _in_order(runs: Runs, index: str, rows: str) -> str:
     names = runs.columns_read()
     for name in names:
         if "MAP<" in runs.bound.types[name]:
-            raise DefinitionError(
+            raise runs.bound.error(
                 "BAD_PATTERN",
                 f"Column {name} is a map, and maps have no order in which rows of the same time could be taken.",
-                hint="Take what the pattern needs out of the map in a view, and read that.",
-                place=runs.bound.described.place,
+                "Take what the pattern needs out of the map in a view, and read that.",
             )
     fields = ", ".join(map(quote_name, names)) or "1 AS one"
     selected = ", ".join([*runs.groups, f"ARRAY_SORT(COLLECT_LIST(STRUCT({fields}))) AS {rows}"])

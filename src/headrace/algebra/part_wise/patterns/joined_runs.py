@@ -54,15 +54,20 @@ def _new_rows(runs: Runs, index: str) -> str:
     if not filters:
         return f"{runs.parts(index)} AS {NEW}"
     names = list(dict.fromkeys([*runs.groups, *map(quote_name, runs.columns_read())]))
-    names.append(f"PART_TIMESTAMP AS {_arrived(runs)}")
+    if _arrived(runs) not in names:
+        names.append(f"PART_TIMESTAMP AS {_arrived(runs)}")
     return f"(SELECT {', '.join(names)} FROM {runs.parts(index)} WHERE {filters}) AS {NEW}"
 
 
 def _arrived(runs: Runs) -> str:
-    """A column that no new row has NULL in."""
+    """A column that no new row has NULL in: one that is read anyway, if there is such a column."""
+    read = [*runs.groups, *map(quote_name, runs.columns_read())]
+    known = {quote_name(name) for name in runs.bound.source.not_null}
+    if found := [name for name in read if name in known]:
+        return found[0]
     if not runs.filters():
         return "PART_TIMESTAMP"
-    return unlike("arrived", [*runs.groups, *runs.columns_read()])
+    return unlike("arrived", read)
 
 
 def _move(runs: Runs) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sqlglot import exp
 
-from headrace.algebra.expressions import rewrite
+from headrace.algebra.expressions import rewrite, text
 from headrace.algebra.not_bound import NotBound
 from headrace.algebra.part_wise.patterns.pattern_query import Item, PatternQuery
 from headrace.algebra.scalars import type_of
@@ -19,18 +19,22 @@ from headrace.language.query import Scalar
 
 Describe = Callable[[str], tuple[str, ...]]
 
+_CAST_HINT = "Aggregate over a column, or write CAST(... AS type) around the expression."
+
 
 @dataclass(frozen=True)
 class PatternSource:
     """The input of a pattern query, as far as the translation must know it.
 
-    `order_by` is the column by which rows of a part are ordered; `length` the span of the input's own parts in seconds.
+    `order_by` is the column by which rows of a part are ordered; `length` the span of the input's own parts in seconds;
+    `not_null` are columns that are known to have no NULL, which makes for simpler text.
     """
 
     name: str
     columns: Sequence[tuple[str, str]]
     order_by: str | None
     length: int
+    not_null: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -50,18 +54,20 @@ class Bound:
         tree = expression.tree
         if isinstance(tree, exp.Column):
             return self.types[tree.name]
+        if isinstance(tree, exp.Cast):
+            return normalise_type(text(tree.args["to"]))
         found = type_of(tree, self.types)
         if found is None and self.describe is not None:
             typer = Typer(self.describe, known={name: type_.lower() for name, type_ in self.types.items()})
             try:
                 found = normalise_type(typer.types([tree])[0])
             except NotBound as error:
-                raise self.error("BAD_PATTERN_ITEM", f"{expression.sql()}: {error.what}.", "Mend it.") from None
+                raise self.error("BAD_PATTERN_ITEM", f"{expression.sql()}: {error.what}.", _CAST_HINT) from None
         if found is None:
             raise self.error(
                 "BAD_PATTERN_ITEM",
                 f"The type of {expression.sql()} is not known without asking an engine.",
-                "Aggregate over a column, or write CAST(... AS type).",
+                _CAST_HINT,
             )
         return found
 
@@ -114,7 +120,8 @@ def bind_columns(described: PatternQuery, source: PatternSource, describe: Descr
         order_by=tuple(map(name_of, described.order_by)),
     )
     order_by = None if source.order_by is None else name_of(source.order_by)
-    return Bound(bound, replace(source, order_by=order_by), describe)
+    not_null = tuple(map(name_of, source.not_null))
+    return Bound(bound, replace(source, order_by=order_by, not_null=not_null), describe)
 
 
 def identifier(name: str) -> exp.Identifier:

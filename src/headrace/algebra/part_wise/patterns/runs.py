@@ -10,7 +10,6 @@ from headrace.algebra.expressions import rewrite
 from headrace.algebra.part_wise.patterns.accumulators import Accumulators, Naming
 from headrace.algebra.part_wise.patterns.pattern_columns import Bound, identifier
 from headrace.algebra.part_wise.patterns.state_machine import NEW, PREV, Edge, StateMachine, state_machine
-from headrace.errors import DefinitionError
 from headrace.language import format_seconds, quote_name
 from headrace.language.query import Scalar
 
@@ -49,11 +48,10 @@ class Runs:
         order = self.bound.order_by()
         type_ = self.bound.types[order[0]] if order else ""
         if type_.split("(")[0] not in _TIMES:
-            raise DefinitionError(
+            raise self.bound.error(
                 "BAD_PATTERN",
                 f"WITHIN is a length of time, and {self.bound.source.name} has no time to order its rows by.",
-                hint="Give the stream an ORDER BY column of type TIMESTAMP, or leave WITHIN out.",
-                place=self.bound.described.place,
+                "Give the stream an ORDER BY column of type TIMESTAMP, or leave WITHIN out.",
             )
         return order[0]
 
@@ -155,7 +153,9 @@ class Runs:
         return f"{quote_name(self.helper)}[{index} - 1] AS {PREV}"
 
     def same_group(self) -> str:
-        return " AND ".join(f"{NEW}.{it} <=> {PREV}.{it}" for it in self.groups) or "TRUE"
+        """Whether the new rows and the run before are of one group; NULL is a group too."""
+        plain = {quote_name(name) for name in self.bound.source.not_null}
+        return " AND ".join(f"{NEW}.{it} {'=' if it in plain else '<=>'} {PREV}.{it}" for it in self.groups) or "TRUE"
 
     def either_group(self) -> list[str]:
         return [f"COALESCE({NEW}.{it}, {PREV}.{it}) AS {it}" for it in self.groups]
@@ -164,7 +164,7 @@ class Runs:
 def bind_runs(bound: Bound, helper: str, length: int) -> Runs:
     """The runs of a bound query; the helper's columns are unique among them and the groups."""
     machine = state_machine(bound.described)
-    kept = Accumulators(machine, [*bound.described.groups, "PART_TIMESTAMP"], bound.type)
+    kept = Accumulators(machine, bound)
     return Runs(bound, machine, helper, length, kept.unique("state"), kept)
 
 
