@@ -147,7 +147,7 @@ def test_a_window_deep_in_the_query_is_recomputed() -> None:
         "WITH x AS (SELECT g, count(*) AS n FROM S [WINDOW 4 MINUTES] GROUP BY g) SELECT max(n) AS m FROM x", MINUTE
     )
     (view,) = window_functions(query, "recompute", "v")
-    assert "WITH x AS (SELECT g, COUNT(*) AS n FROM S [j - 3 .. j] GROUP BY g) SELECT MAX(n) AS m FROM x" in view
+    assert "WITH x AS (SELECT g, COUNT(*) AS n FROM S[j - 3 .. j] GROUP BY g) SELECT MAX(n) AS m FROM x" in view
 
 
 def test_no_keys() -> None:
