@@ -271,3 +271,80 @@ def test_what_cannot_be_is_refused_and_changes_nothing(session: Session) -> None
         assert re.search(words, str(error)), (text, str(error))
     assert session._home.snapshot().id == before
     assert [row[0] for row in session.sql("SHOW VIEWS").rows] == []
+
+
+def window(name: str, call: str = "sum(v) AS v", minutes: int = 3, options: str = "") -> str:
+    query = f"SELECT k, {call} FROM M [WINDOW {minutes} MINUTES] GROUP BY k"
+    return f"CREATE VIEW {name} AS {query} PARTITION LENGTH 60{options}"
+
+
+def test_a_strategy_that_was_guessed_is_chosen_anew(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any rows sizes are guessed. The first parts tell better, and what was made stays."""
+    monkeypatch.setattr("headrace.planner.window_costs.JOB", 0.0)
+    session.sql(STREAM)
+    session.sql(window("W", minutes=10))
+    assert "sizes are guessed" in session.explain("W")
+    session.feed("M", [(60 * n + m, m, n) for n in range(12) for m in range(2)])
+    session.refresh()
+    told = session.explain("W")
+    assert "sizes are guessed" not in told
+    assert "costs least" in told
+    before = rows(session.sql("SELECT PART_TIMESTAMP AS at, * FROM W"))
+    assert len(before) == 6
+    session.feed("M", [(60 * n + m, m, n) for n in range(12, 16) for m in range(2)])
+    session.refresh()
+    found = rows(session.sql("SELECT k, v FROM W[15]"))
+    assert found == [(0, sum(range(6, 16))), (1, sum(range(6, 16)))]
+    assert [row for row in rows(session.sql("SELECT PART_TIMESTAMP AS at, * FROM W")) if row in before] == before
+
+
+def test_helpers_come_and_go_with_their_view(session: Session) -> None:
+    session.sql(STREAM)
+    session.feed("M", [(60 * n, 1, n) for n in range(6)])
+    session.sql(window("W", options=" WITH (strategy = 'subtractable')"))
+    assert rows(session.sql("SELECT v FROM W[5]")) == [(12,)]
+    assert [row[0] for row in session.sql("SHOW VIEWS").rows] == ["W"]
+    assert refused(session, "DROP VIEW W__helper").condition == "BELONGS_TO_ANOTHER"
+    assert refused(session, "DROP STREAM M").condition == "STILL_NEEDED"
+    assert refused(session, "CREATE VIEW x__helper AS SELECT k FROM M").condition == "NAME_RESERVED"
+    session.sql(window("W", "max(v) AS v", options=" WITH (strategy = 'distributive')").replace("VIEW", "VIEW", 1)
+                .replace("CREATE", "CREATE OR REPLACE", 1))  # fmt: skip
+    assert rows(session.sql("SELECT v FROM W[5]")) == [(5,)]
+    session.sql("DROP VIEW W")
+    assert session._home.snapshot().objects("view") == []
+
+
+def test_helper_parts_that_nothing_needs_are_dropped(session: Session) -> None:
+    """Rows can be no later than the slack, so only a window's worth of the helper stays."""
+    session.sql("CREATE STREAM M (ts TIMESTAMP, k INT, v INT) ORDER BY ts PARTITION LENGTH 60")
+    session.sql(window("W", options=" WITH (strategy = 'subtractable')"))
+    for n in range(30):
+        session.feed("M", [(60 * n, 1, 1), (60 * n + 59, 1, 1)])
+        session.refresh()
+    helper = session._home.snapshot().find("W__helper")
+    kept = [part.first for part in session._home.snapshot().parts(helper)]
+    assert len(kept) <= 3 + 1 + 8
+    assert rows(session.sql("SELECT v FROM W[29]")) == [(6,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        (window("W", options=" WITH (strategy = 'distributed')"), "BAD_OPTION"),
+        (window("W", "first(v) AS v", options=" WITH (strategy = 'distributive')"), "STRATEGY_NOT_POSSIBLE"),
+        ("CREATE VIEW W AS SELECT k, sum(v) AS v FROM M [WINDOW 90 SECONDS] GROUP BY k PARTITION LENGTH 60", None),
+        (window("W").replace("PARTITION", "REFRESH EVERY 5 SECONDS PARTITION"), "MISPLACED_CLAUSE"),
+        ("CREATE VIEW P AS SELECT k, count(*) AS n FROM Bare PATTERN [a, b] GROUP BY k", "NO_PARTS"),
+        ("CREATE VIEW P AS SELECT k, count(*) AS n FROM Timeless PATTERN [a, b] GROUP BY k", "NO_ORDER"),
+        ("CREATE VIEW P AS SELECT k, count(*) AS n FROM M PATTERN [a, b] WHERE c.v > 1 GROUP BY k", None),
+    ],
+)
+def test_translations_that_cannot_be(session: Session, text: str, condition: str | None) -> None:
+    session.sql(STREAM)
+    session.sql(
+        "CREATE STREAM Bare (k INT, at TIMESTAMP) ORDER BY at; CREATE STREAM Timeless (k INT) PARTITION LENGTH 60"
+    )
+    error = refused(session, text)
+    assert condition is None or error.condition == condition, error
+    assert error.hint, error
+    assert session._home.snapshot().objects("view") == []

@@ -30,6 +30,7 @@ from headrace.language import (
 )
 from headrace.runtime import describe, explain, status
 from headrace.runtime.changes import tagged_query
+from headrace.runtime.declaring import named_fields, result_fields
 from headrace.runtime.definitions import alter, create_stream, create_table, drop, fields_of, register_source
 from headrace.runtime.foreign_keys import check_existing
 from headrace.runtime.home import Home, query_of
@@ -42,7 +43,7 @@ from headrace.runtime.refreshing import advance, refresh
 from headrace.runtime.strategy import check_strict
 from headrace.runtime.translated_views import create_translated_view
 from headrace.runtime.translation import is_translated
-from headrace.runtime.views import create_view, named_fields, result_fields
+from headrace.runtime.views import create_view
 from headrace.storage.records import Object
 from headrace.storage.transactions import Transaction
 

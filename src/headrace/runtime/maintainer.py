@@ -19,13 +19,13 @@ from headrace.runtime.delta_functions import DeltaFunction, function_of, inputs_
 from headrace.runtime.extents import Extent, extent_of
 from headrace.runtime.home import Home
 from headrace.runtime.many_parts import frame_of_parts
-from headrace.runtime.part_writing import write_part, write_parts
+from headrace.runtime.part_writing import rewrite_parts, write_part, write_parts
 from headrace.runtime.single_rows import single_rows
 from headrace.runtime.starts import BEGINNING, CHANGED_FROM, changed_from
 from headrace.storage.catalog import now_micros
 from headrace.storage.records import Object, RefreshRecord
 from headrace.storage.transactions import Transaction
-from headrace.storage.writer import MICROS, part_of
+from headrace.storage.writer import MICROS, SMALL, part_of
 
 PART_WISE = "part-wise"
 #: Parts are made together as long as no more rows than these go into them.
@@ -238,6 +238,9 @@ class _Maintenance:
 
     def _make_again(self, touched: set[int]) -> None:
         assert self.next is not None
+        if self.function.update.many is not None:
+            self._make_many_again(touched)
+            return
         waiting = list(touched)
         heapify(waiting)
         own = [ref for ref in self.function.update.references if ref.own]
@@ -251,6 +254,35 @@ class _Maintenance:
                 if later not in touched:
                     touched.add(later)
                     heappush(waiting, later)
+
+    def _make_many_again(self, touched: set[int]) -> None:
+        """Make parts again of which none follows from another, as many neighbours at a time as one query can."""
+        for first, last in self._runs(touched):
+            self.made.again += range(first, last + 1)
+            if first == last:
+                self.made.changed += [first] if self._make(first) else []
+                continue
+            rows = sum(self._rows_of(part) for part in range(first, last + 1))
+            frame = frame_of_parts(self.home, self.relations, self.function.update, first, last)
+            changed, written = rewrite_parts(self.home, self.transaction, self.relations, self.view, first, last, frame)
+            self.made.rows_in += rows
+            self.made.rows_out += written
+            self.made.changed += changed
+
+    def _runs(self, touched: set[int]) -> list[tuple[int, int]]:
+        """Neighbouring parts by their ends; the first part of all, which INITIALIZE makes, and large ones alone."""
+        runs: list[tuple[int, int]] = []
+        rows = 0
+        for part in sorted(touched):
+            size = self._rows_of(part)
+            alone = not runs or part != runs[-1][1] + 1 or runs[-1][1] == self.first
+            if alone or rows + size > SMALL:
+                runs.append((part, part))
+                rows = size
+            else:
+                runs[-1] = (runs[-1][0], part)
+                rows += size
+        return runs
 
     def _make_new(self) -> None:
         """Make the next parts, as many at a time as one query can."""

@@ -8,12 +8,12 @@ from typing import Any
 from headrace.errors import DefinitionError
 from headrace.language import CreateViewDelta
 from headrace.maintenance.relations import Relations
+from headrace.runtime.declaring import named_fields, replaced, result_fields
 from headrace.runtime.definitions import check_new
 from headrace.runtime.delta_functions import DeltaFunction, delta_function, initialize_step, inputs_of
 from headrace.runtime.home import Home
 from headrace.runtime.maintainer import refresh_parts
 from headrace.runtime.options import checked
-from headrace.runtime.views import named_fields, replaced, result_fields
 from headrace.storage.records import Field, Object, RefreshRecord
 from headrace.storage.transactions import Transaction
 

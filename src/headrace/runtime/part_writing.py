@@ -58,6 +58,26 @@ def write_parts(home: Home, transaction: Transaction, view: Object, frame: Any, 
     return write_table(transaction, view, _as_stored(view, home.engine.arrow(changes)), inserts_only=True)
 
 
+def rewrite_parts(
+    home: Home, transaction: Transaction, relations: Relations, view: Object, first: int, last: int, frame: Any
+) -> tuple[list[int], int]:
+    """Make `frame`, which is small, the content of several parts; which of them changed, and by how many rows."""
+    typed = ", ".join(f"CAST({quoted(field.name)} AS {field.type}) AS {quoted(field.name)}" for field in view.columns)
+    names = listed(view.names)
+    length = (view.partition_length or 1) * MICROS
+    stored = relations.source.parts(view)
+    old = home.logs.relation(view, stored, last * length, forgotten_before=first * length, extra=("__t",))
+    text = (
+        f"SELECT {names}, __t, __n AS __w FROM (SELECT {names}, __t, sum(__w) AS __n FROM"
+        f" (SELECT {typed}, CAST({PART} * {length} AS BIGINT) AS __t, CAST(1 AS BIGINT) AS __w FROM new_"
+        f" UNION ALL SELECT {names}, __t, CAST(-1 AS BIGINT) AS __w FROM old_) GROUP BY {names}, __t) WHERE __n <> 0"
+    )
+    changes = home.engine.sql(text, {"new_": frame.toDF(*view.names, PART), "old_": old})
+    table = _as_stored(view, home.engine.arrow(changes))
+    changed = sorted({time // length for time in table.column("__t").unique().to_pylist()})
+    return changed, write_table(transaction, view, table, inserts_only=False)
+
+
 def _as_stored(view: Object, table: pa.Table) -> pa.Table:
     """Rows in the types the view has: an engine may answer with wider ones than it was asked for."""
     kinds = {column.name: arrow_type(column.type) for column in view.columns}

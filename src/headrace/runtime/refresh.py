@@ -51,6 +51,7 @@ from headrace.runtime.strategy import (
     refuse,
     strategy_note,
 )
+from headrace.runtime.translated_views import choose_anew
 from headrace.runtime.whole import correct_log, extend_log, replace_content
 from headrace.storage.catalog import Snapshot, now_micros
 from headrace.storage.records import Object, RefreshRecord
@@ -110,6 +111,8 @@ def refresh_due(
         mark = transaction.mark()
         try:
             if view.part_wise:
+                if view.option("guessed"):
+                    choose_anew(home, transaction, view)
                 made = refresh_parts(home, transaction, view)
                 done += [] if made is None else [made]
             else:

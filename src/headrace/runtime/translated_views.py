@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace.algebra.determinism import check_deterministic
+from headrace.algebra.part_wise.windows.window_query import windowed_relation
 from headrace.errors import DefinitionError
-from headrace.language import CreateView, CreateViewDelta
+from headrace.language import CreateView, CreateViewDelta, parse_one
+from headrace.runtime.declaring import named_fields, replaced
 from headrace.runtime.definitions import check_new
 from headrace.runtime.delta_functions import inputs_of
 from headrace.runtime.home import Home
@@ -14,9 +16,11 @@ from headrace.runtime.maintainer import refresh_parts
 from headrace.runtime.options import checked
 from headrace.runtime.part_views import declared
 from headrace.runtime.translation import Translation, translate
-from headrace.runtime.views import named_fields, replaced
 from headrace.storage.records import Object, RefreshRecord
 from headrace.storage.transactions import Transaction
+
+#: Sizes are measured once so many parts are there.
+FEWEST_PARTS = 3
 
 
 def create_translated_view(home: Home, transaction: Transaction, statement: CreateView) -> tuple[Object, RefreshRecord]:
@@ -71,7 +75,9 @@ def described(home: Home, transaction: Transaction, statement: CreateView, found
 
 
 def _create_helper(home: Home, transaction: Transaction, statement: CreateViewDelta, found: Translation) -> Object:
-    check_new(transaction.base, statement.name, helper=True)
+    known = transaction.base.get(statement.name)
+    if known is None or not known.option("helper"):  # the helper of another strategy makes room for this one
+        check_new(transaction.base, statement.name, helper=True)
     helper, function = declared(home, home.relations(transaction), statement)
     options = {**helper.options, "helper": True, "function": statement.sql(), "strategy_taken": found.strategy}
     if found.plain is not None:
@@ -84,6 +90,36 @@ def _inputs(home: Home, transaction: Transaction, statement: CreateViewDelta) ->
     source = home.relations(transaction).source
     _view, function = declared(home, home.relations(transaction), statement)
     return list(inputs_of(function, source))
+
+
+def choose_anew(home: Home, transaction: Transaction, view: Object) -> None:
+    """Take the cheapest strategy of a view whose sizes were guessed, now that there are parts to be measured.
+
+    Its parts stay, whatever made them: all strategies make the same. A new helper begins with the oldest rows.
+    """
+    statement = parse_one(view.definition)
+    assert isinstance(statement, CreateView)
+    relations = home.relations(transaction)
+    source = relations.source.find(windowed_relation(statement.query).name)
+    parts = relations.source.parts(source)
+    if not parts or max(part.last for part in parts) - min(part.first for part in parts) < FEWEST_PARTS - 1:
+        return
+    found = translate(home, relations, statement)
+    options = {name: value for name, value in view.options.items() if name not in ("guessed", "panes")}
+    if found.panes is not None:
+        options["panes"] = found.panes
+    options |= {
+        "function": found.statements[-1].sql(), "strategy_taken": found.strategy, "words": list(found.words),
+    }  # fmt: skip
+    transaction.alter(replace(view, options=options))
+    if found.strategy == view.option("strategy_taken"):
+        return
+    for helper in helpers_of(transaction, view):
+        transaction.end(helper)
+    helpers = [_create_helper(home, transaction, one, found) for one in found.statements[:-1]]
+    transaction.rewire(view, helpers or [source])
+    for helper in helpers:
+        refresh_parts(home, transaction, helper)
 
 
 def helpers_of(transaction: Transaction, view: Object) -> list[Object]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from headrace.algebra.determinism import check_deterministic
 from headrace.algebra.keys import infer_key
 from headrace.errors import DefinitionError, NotYetMaintained
-from headrace.language import CreateStream, CreateView, CreateViewDelta, Query, RefreshPolicy
-from headrace.language.types import normalise_type
+from headrace.language import CreateStream, CreateView, Query, RefreshPolicy
 from headrace.maintenance.points import reaches, refresh_time
 from headrace.maintenance.relations import Relations
-from headrace.runtime.definitions import check_column_name, check_new
+from headrace.runtime.declaring import named_fields, replaced, result_fields
+from headrace.runtime.definitions import check_new
 from headrace.runtime.home import Home, query_of
 from headrace.runtime.options import checked
 from headrace.runtime.plans import rates_of, times_of
@@ -122,25 +121,6 @@ def _policy(policy: RefreshPolicy | None) -> dict[str, Any]:
     return found
 
 
-def replaced(snapshot: Snapshot, statement: CreateView | CreateStream | CreateViewDelta) -> Object | None:
-    """With OR REPLACE: the view to be replaced."""
-    if isinstance(statement, CreateStream) or not statement.or_replace:
-        return None
-    old = snapshot.get(statement.name)
-    if old is None:
-        return None
-    if old.kind != "view":
-        raise DefinitionError("WRONG_KIND", f"{old.name} is a {old.kind}, not a view.")
-    readers = snapshot.dependents(old)
-    if readers:
-        raise DefinitionError(
-            "STILL_NEEDED",
-            f"{old.name} is read by {', '.join(item.name for item in readers)} and cannot be replaced under them.",
-            hint="Drop those first.",
-        )
-    return old
-
-
 def check_query(query: Query) -> None:
     """Refuse what no view can follow."""
     features = query.features()
@@ -177,44 +157,7 @@ def key_of(snapshot: Snapshot, name: str) -> tuple[str, ...] | None:
     return snapshot.find(name).key
 
 
-def result_fields(frame: Any) -> tuple[Field, ...]:
-    """The columns of a DataFrame."""
-    return tuple(Field(item.name, _type(item)) for item in frame.schema.fields)
-
-
-def _type(item: Any) -> str:
-    name = item.dataType.simpleString()
-    if name == "void":
-        raise DefinitionError(
-            "UNTYPED_COLUMN", f"The column {item.name} is always NULL and has no type.", hint="CAST(NULL AS INT)"
-        )
-    return normalise_type(name)
-
-
 def _columns(statement: CreateView | CreateStream, found: tuple[Field, ...]) -> tuple[Field, ...]:
     """The view's columns: the query's, under the names the statement gives them."""
     given = [column if isinstance(column, str) else column.name for column in statement.columns or ()]
     return named_fields(statement.name, given, found)
-
-
-def named_fields(name: str, given: Sequence[str], found: tuple[Field, ...]) -> tuple[Field, ...]:
-    """A query's columns under the names given for them, if any; each name once and not one of ours."""
-    if given:
-        if len(given) != len(found):
-            raise DefinitionError(
-                "WRONG_COLUMN_COUNT",
-                f"{name} names {len(given)} columns and its query has {len(found)}.",
-                hint=f"The query's are: {', '.join(field.name for field in found)}.",
-            )
-        found = tuple(replace(field, name=new) for field, new in zip(found, given, strict=True))
-    seen: set[str] = set()
-    for field in found:
-        if field.name.lower() in seen:
-            raise DefinitionError(
-                "DUPLICATE_COLUMN",
-                f"{name} would have two columns called {field.name}.",
-                hint=f"Name them apart: SELECT a.{field.name}, b.{field.name} AS other_{field.name}.",
-            )
-        check_column_name(field.name)
-        seen.add(field.name.lower())
-    return found

@@ -54,6 +54,7 @@ class Transaction:
         self._next_object_id = self.base.next_object_id
         self._objects: list[tuple[Object, tuple[int, ...]]] = []
         self._altered: list[Object] = []
+        self._rewired: list[tuple[Object, tuple[int, ...]]] = []
         self._ended: list[int] = []
         self._added: list[NewPart] = []
         self._written: list[NewPart] = []
@@ -75,6 +76,7 @@ class Transaction:
         return not (
             self._objects
             or self._altered
+            or self._rewired
             or self._ended
             or self._added
             or self._removed
@@ -98,6 +100,10 @@ class Transaction:
     def alter(self, item: Object) -> None:
         self._altered.append(item)
 
+    def rewire(self, item: Object, needs: Iterable[Object]) -> None:
+        """Let an object read others than it did."""
+        self._rewired.append((item, tuple(dict.fromkeys(other.id for other in needs))))
+
     def end(self, item: Object) -> None:
         """Drop an object; its parts and its states end with it."""
         self._ended.append(item.id)
@@ -118,7 +124,8 @@ class Transaction:
 
     def needs(self, item: Object) -> list[Object]:
         """What an object reads, directly; also one that this transaction makes."""
-        own = next((needs for made, needs in self._objects if made.id == item.id), None)
+        wired = [*reversed(self._rewired), *self._objects]
+        own = next((needs for made, needs in wired if made.id == item.id), None)
         if own is None:
             return [self.current(other) for other in self.base.needs(item)]
         known = {other.id: other for other in self.objects(*KINDS)}
@@ -207,7 +214,15 @@ class Transaction:
 
     @property
     def _resettable(self) -> tuple[list[Any], ...]:
-        return self._added, self._removed, self._refreshes, self._objects, self._altered, self._ended
+        return (
+            self._added,
+            self._removed,
+            self._refreshes,
+            self._objects,
+            self._altered,
+            self._rewired,
+            self._ended,
+        )
 
     def refresh_of(self, item: Object) -> RefreshRecord | None:
         """This transaction's own refresh of a view, if it made one."""
@@ -264,6 +279,11 @@ class Transaction:
             if needs:
                 pairs = [{"object_id": item.id, "needs_id": other} for other in needs]
                 connection.execute(sa.insert(schema.dependencies), pairs)
+        for item, needs in self._rewired:
+            table = schema.dependencies
+            connection.execute(sa.delete(table).where(table.c.object_id == item.id))
+            if needs:
+                connection.execute(sa.insert(table), [{"object_id": item.id, "needs_id": other} for other in needs])
         for item in self._altered:
             table = schema.objects
             connection.execute(sa.update(table).where(table.c.id == item.id).values(**_row(item)))
