@@ -33,7 +33,7 @@ class Parts:
         query, index = (view.initialize, view.initialize_index) if first else (view.update, view.update_index)
         frame = self._spark.sql(self._spark_text(query, index, part))
         table = frame.toArrow()
-        self.put(view.name, part, self._spark.createDataFrame(table), view.partition_length)
+        self.put(view.name, part, self._spark.createDataFrame(table, frame.schema), view.partition_length)
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
     def schema(self, name: str, part: int) -> dict[str, str]:

@@ -307,3 +307,44 @@ def test_types_are_those_that_spark_gives(spark_engine: Engine) -> None:
                 held.fill(delta(text), part, first=part == 0)
         assert held.schema("v", 1) == held.schema("v", 0) == wanted
         assert held.schema("v__helper", 1) == held.schema("v__helper", 0)
+
+
+@pytest.mark.parametrize("one_row", [False, True])
+def test_odd_types(spark_engine: Engine, one_row: bool) -> None:
+    """Time as a number of seconds, sums of as many digits as there are, structs and arrays in a run."""
+    columns = (
+        ("at", "BIGINT"), ("order", "INT"), ("d", "DECIMAL(38,8)"), ("i", "INTERVAL DAY TO SECOND"),
+        ("pos", "STRUCT<x: INT>"), ("n", "TIMESTAMP_NTZ"), ("l", "ARRAY<INT>"), ("f", "FLOAT"),
+    )  # fmt: skip
+    source = PatternSource("odd", columns, "at", LENGTH, not_null=("order", "at"))
+    text = (
+        "SELECT `order`, sum(d) AS sd, avg(d) AS ad, sum(i) AS si, last(pos) AS lp, max(n) AS mn, last(b.l) AS ll, "
+        "sum(f) AS sf, avg(f) AS af FROM odd {} GROUP BY `order`"
+    )
+    pattern = "PATTERN [a, b+] WITHIN 70 WHERE b.pos.x > a.pos.x"
+    helper, view = map(delta, pattern_functions(query(text.format(pattern)), "v", "h", source, LENGTH, one_row=one_row))
+    schema = pa.schema([(name, arrow_type(type_)) for name, type_ in columns])
+    held = Parts(spark_engine.spark)
+    seen = []
+    for part in range(3):
+        moment = start_of(part, LENGTH).replace(tzinfo=None)
+        row = (
+            part * LENGTH + 5, 1, Decimal("1234567890123456789.00000001"), timedelta(seconds=part), {"x": part}, moment,
+            [part], 0.5,
+        )  # fmt: skip
+        table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True))] if part < 2 else [], schema)
+        ddl = ", ".join(f"`{name}` {type_}" for name, type_ in columns)
+        held.put("odd", part, spark_engine.spark.createDataFrame(table, ddl), LENGTH)
+        held.fill(helper, part, first=part == 0)
+        seen.append(held.fill(view, part, first=part == 0))
+        assert held.schema("h", part) == held.schema("h", 0)
+    total_ = Decimal("2469135780246913578.00000002")
+    # The run began at second 5, so that it is over before part 2, which begins at second 120.
+    assert seen == [
+        [],
+        [(1, total_, total_ / 2, timedelta(seconds=1), {"x": 1}, datetime(1970, 1, 1, 0, 1), [1], 1.0, 0.5)],
+        [],
+    ]
+    held._named("odd", [0], with_timestamp=False)
+    plain = text.format("").replace("b.l", "l").replace("FROM odd", "FROM odd_0_0_p")
+    assert held.schema("v", 1) == dict(spark_engine.spark.sql(plain).dtypes)
