@@ -32,9 +32,9 @@ class Parts:
         """Compute one part of a view, and give its rows."""
         query, index = (view.initialize, view.initialize_index) if first else (view.update, view.update_index)
         frame = self._spark.sql(self._spark_text(query, index, part))
-        rows = [tuple(row) for row in frame.collect()]
-        self.put(view.name, part, self._spark.createDataFrame(rows, frame.schema), view.partition_length)
-        return rows
+        table = frame.toArrow()
+        self.put(view.name, part, self._spark.createDataFrame(table, frame.schema), view.partition_length)
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
     def schema(self, name: str, part: int) -> dict[str, str]:
         return dict(self._frames[name, part].dtypes)
