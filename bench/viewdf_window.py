@@ -25,6 +25,7 @@ OPTIONS = {
     "windows": "minutes in a window, such as 5,10,50,100",
     "calls": "sum, max or both",
     "repeats": "batches that are measured; 3 unless told",
+    "streaming": "minutes in the window of Structured Streaming, measured on Spark over ten batches; 0 (unless told): not",
     "missed": "parts of 10,000 rows to catch up with; 500 unless told, with --quick 20; 0 for none",
 }
 
@@ -67,12 +68,14 @@ def viewdf_window(context: Context) -> Findings:
                 taken = [run.next_batch() for _ in range(repeats)]
                 done()
             found[call][window] = {name: [one[name] for one in taken] for name in taken[0]}
+    streamed = context.option("streaming", int, 0)
+    slides = _streaming(context, engine, streamed, rows) if streamed and engine.kind == "spark" else []
     caught = _catch_up(context, engine, missed) if missed else None
     return Findings(
         parameters={"engine": engine.kind, "rows": rows, "windows": windows, "repeats": repeats, "missed": missed},
         series=_series(found),
-        aims=_aims(found, caught),
-        details={"catching_up": caught} if caught else {},
+        aims=[*_aims(found, caught), *_beside_streaming(found, streamed, slides)],
+        details={"catching_up": caught, "structured_streaming": slides},
     )
 
 
@@ -150,6 +153,39 @@ def window_view(name: str, call: str, window: int, strategy: str) -> str:
         f"CREATE VIEW {name} AS SELECT G, {call}(A) AS {call}_A FROM S [WINDOW {window} MINUTES] GROUP BY G "
         f"PARTITION LENGTH 60 WITH (strategy = '{strategy}')"
     )
+
+
+def _streaming(context: Context, engine: Engine, window: int, rows: int) -> list[float]:
+    """Seconds of each batch of Structured Streaming's own sliding sums over the same files, the first ones left out."""
+    batches = 10
+    done = context.step("Structured Streaming", batches)
+    folder = context.folder / "streaming"
+    for minute in range(batches):
+        write(folder / "batches", minute, readings(rows, minute))
+        done()
+    functions, spark = engine.functions, engine.spark
+    read = spark.readStream.schema("ts TIMESTAMP, G INT, A INT").option("maxFilesPerTrigger", 1)
+    slid = functions.window("ts", f"{window} minutes", "1 minute")
+    sums = read.parquet(str(folder / "batches")).withWatermark("ts", "1 minute").groupBy(slid, "G")
+    query = (
+        sums.agg(functions.sum("A").alias("sum_A"))
+        .writeStream.outputMode("update").format("noop").trigger(availableNow=True)
+        .option("checkpointLocation", str(folder / "checkpoint")).start()
+    )  # fmt: skip
+    query.awaitTermination()
+    progress = [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress if one["numInputRows"]]
+    shutil.rmtree(folder, ignore_errors=True)
+    return [float(taken) for taken in progress[3:]]
+
+
+def _beside_streaming(
+    found: dict[str, dict[int, dict[str, list[float]]]], window: int, slides: list[float]
+) -> list[Aim]:
+    by_window = found.get("sum", {})
+    if not slides or window not in by_window:
+        return []
+    taken = min(by_window[window]["subtractable"])
+    return [Aim.at_least(f"Structured Streaming at W={window} over the view", 8, min(slides) / taken)]
 
 
 def _catch_up(context: Context, engine: Engine, missed: int) -> dict[str, float]:
