@@ -25,7 +25,7 @@ OPTIONS = {
     "windows": "minutes in a window, such as 5,10,50,100",
     "calls": "sum, max or both",
     "repeats": "batches that are measured; 3 unless told",
-    "streaming": "minutes in the window of Structured Streaming, measured on Spark over ten batches; 0 (unless told): not",
+    "streaming": "minutes in a window of Structured Streaming, measured on Spark; 0 (unless told) for none",
     "missed": "parts of 10,000 rows to catch up with; 500 unless told, with --quick 20; 0 for none",
 }
 
