@@ -1,4 +1,4 @@
-"""Runs view delta functions part by part, as the runtime does, with every part a temporary view of Spark."""
+"""Runs view delta functions part by part, as the runtime does, with every part a temporary view of the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def start_of(part: int, length: int) -> datetime:
 
 
 class Parts:
-    """The parts of relations by name and number, on a Spark session."""
+    """The parts of relations by name and number, on a session of the engine."""
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
@@ -52,14 +52,12 @@ class Parts:
         return Query(tree).to_spark(names)
 
     def _named(self, name: str, parts: Sequence[int], with_timestamp: bool) -> str:
-        from pyspark.sql import functions as F  # noqa: N812
-
         whole = None
         for part in parts:
             frame = self._frames[name, part]
             if with_timestamp:
-                start = F.lit(start_of(part, self._lengths[name]).isoformat()).cast("timestamp")
-                frame = frame.withColumn(PART_TIMESTAMP, start)
+                start = start_of(part, self._lengths[name]).isoformat()
+                frame = frame.selectExpr("*", f"CAST('{start}' AS TIMESTAMP) AS {PART_TIMESTAMP}")
             whole = frame if whole is None else whole.unionByName(frame)
         view = f"{name}_{parts[0]}_{parts[-1]}_{'t' if with_timestamp else 'p'}"
         assert whole is not None

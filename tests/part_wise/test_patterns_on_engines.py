@@ -1,4 +1,4 @@
-"""The generated view delta functions on Spark, part by part, against brute force.
+"""The generated view delta functions on Spark and Sail, part by part, against brute force.
 
 Fixed seeds, few and rich cases: several rows of a group in a part, groups without rows, NULLs in groups and in values.
 """
@@ -196,7 +196,7 @@ def _made_row(dice: random.Random, ts: datetime, src: str | None, dest: str | No
 def frame_of(spark: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
     """Rows of M as a frame; through Arrow, so that Spark needs no Python of its own."""
     schema = pa.schema([(name, arrow_type(type_)) for name, type_ in M.columns])
-    return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema))
+    return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema), _SCHEMA)
 
 
 def check(spark: Any, case: Case, parts: list[list[dict[str, Any]]], length: int, one_row: bool) -> int:
@@ -253,38 +253,38 @@ def _sorted(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_many_rows_of_a_group_in_a_part(spark_engine: Engine, name: str) -> None:
-    assert check(spark_engine.spark, CASES[name], made_parts(591, 6, LENGTH, 4, 5), LENGTH, one_row=False) > 3
+def test_many_rows_of_a_group_in_a_part(engine: Engine, name: str) -> None:
+    assert check(engine.spark, CASES[name], made_parts(591, 6, LENGTH, 4, 5), LENGTH, one_row=False) > 3
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_one_row_of_a_group_in_a_part(spark_engine: Engine, name: str) -> None:
+def test_one_row_of_a_group_in_a_part(engine: Engine, name: str) -> None:
     parts = made_parts(1420, 10, LENGTH, 1, 1) if name == "no groups" else made_parts(1472, 10, LENGTH, 1, 5)
-    assert check(spark_engine.spark, CASES[name], parts, LENGTH, one_row=True) > 2
+    assert check(engine.spark, CASES[name], parts, LENGTH, one_row=True) > 2
 
 
 @pytest.mark.parametrize("name", ["a rise and a fall", "within", "all aggregates"])
-def test_parts_of_the_view_that_are_longer(spark_engine: Engine, name: str) -> None:
-    assert check(spark_engine.spark, CASES[name], made_parts(45, 9, LENGTH, 2, 5), 3 * LENGTH, one_row=False) > 2
+def test_parts_of_the_view_that_are_longer(engine: Engine, name: str) -> None:
+    assert check(engine.spark, CASES[name], made_parts(45, 9, LENGTH, 2, 5), 3 * LENGTH, one_row=False) > 2
 
 
 @pytest.mark.parametrize("one_row", [False, True])
-def test_a_run_stays_until_within_has_run_out(spark_engine: Engine, one_row: bool) -> None:
+def test_a_run_stays_until_within_has_run_out(engine: Engine, one_row: bool) -> None:
     """The run begins at second 10 and is over after second 160: part 2 begins before that, part 3 after it."""
     blank = dict.fromkeys(name for name, _ in M.columns)
     rows = [{**blank, "ts": start_of(second, 1), "src": "u", "loss": 5} for second in (10, 70)]
     parts: list[list[dict[str, Any]]] = [rows[:1], rows[1:], [], [], []]
-    assert check(spark_engine.spark, CASES["within"], parts, LENGTH, one_row) == 2
+    assert check(engine.spark, CASES["within"], parts, LENGTH, one_row) == 2
 
 
-def test_rows_of_one_time_do_not_depend_on_their_arrival(spark_engine: Engine) -> None:
+def test_rows_of_one_time_do_not_depend_on_their_arrival(engine: Engine) -> None:
     case = CASES["all aggregates"]
     rows = [{**row, "ts": start_of(0, LENGTH)} for part in made_parts(5, 3, LENGTH, 6, 3) for row in part]
     texts = pattern_functions(query(case.text), "v", "v__helper", M, LENGTH)
     found = []
     for order in (rows, rows[::-1], sorted(rows, key=lambda row: str(row["price"]))):
-        held = Parts(spark_engine.spark)
-        held.put("M", 0, frame_of(spark_engine.spark, order), LENGTH)
+        held = Parts(engine.spark)
+        held.put("M", 0, frame_of(engine.spark, order), LENGTH)
         found.append(_sorted(held.fill(delta(texts[0]), 0, first=True)))
     assert found[0]
     assert found[0] == found[1] == found[2]
