@@ -23,7 +23,7 @@ VIEW = """CREATE VIEW View1 AS
   FROM M PATTERN [a, b, c, d+]
   WHERE a.loss>10 AND b.loss>10 AND c.loss>10 AND d.loss>10
   GROUP BY src, dest"""
-STREAM = "CREATE STREAM M (ts TIMESTAMP, src INT, dest INT, loss INT) ORDER BY ts PARTITION LENGTH 60"
+STREAM = "CREATE STREAM M (ts TIMESTAMP, src INT NOT NULL, dest INT NOT NULL, loss INT) ORDER BY ts PARTITION LENGTH 60"
 
 #: Runs of high loss that last until now: a run begins anew after each row that is not high.
 RECOMPUTE = """

@@ -88,7 +88,10 @@ def _pattern(home: Home, relations: Relations, statement: CreateView) -> Transla
         )
     length = statement.partition_length or item.partition_length
     columns = [(field.name, field.type) for field in relation_fields(item)]
-    source = PatternSource(item.name, columns, order, item.partition_length)
+    known = [field.name for field in item.columns if field.not_null]
+    if item.time_kind == "external" and item.time_column is not None:
+        known.append(item.time_column)  # a row without a time is not taken in
+    source = PatternSource(item.name, columns, order, item.partition_length, tuple(known))
     helper = statement.name + HELPER_SUFFIX
 
     def functions(*, one_row: bool) -> tuple[str, str]:
