@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from math import log
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +34,10 @@ ROWS_A_FILE = 4_000_000
 #: So many rows are merged at a time, so that no refresh has to wait for the files of many; all, if files are too many.
 ROWS_A_TIME = 500_000
 _TOO_MANY = 4
+#: For each so many rows of an object, there may be one more small file of it.
+ROWS_ONE_MORE = 250_000
+#: So many files of one order of size are merged into one of the next.
+ALIKE = 4
 
 
 def remove_orphans(catalog: Catalog, files: Files) -> int:
@@ -141,12 +146,13 @@ def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable
     """
     kept = {part.id for part in transaction.parts(item)}  # without what `forget` took away in this transaction
     small = [part for part in transaction.base.parts(item) if part.id in kept and part.bytes <= SMALL_FILE]
-    if len(small) <= most:
+    allowed = allowed_files(transaction.base.parts(item), most)
+    if len(small) <= allowed:
         return 0
     merged = rows = 0
-    at_most = ROWS_A_TIME if len(small) <= _TOO_MANY * most else None
+    at_most = ROWS_A_TIME if len(small) <= _TOO_MANY * allowed else None
     for group in _groups(small, sorted(set(read_in)), _recent(item, small, most)):
-        chosen = group if at_most is None else _first(group, at_most - rows)
+        chosen = group if at_most is None else _alike(group, at_most - rows)
         if len(chosen) > 1:
             _merge(transaction, item, chosen)
             merged += len(chosen)
@@ -154,6 +160,34 @@ def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable
         if at_most is not None and rows >= at_most:
             break
     return merged
+
+
+def allowed_files(parts: Sequence[Part], most: int) -> int:
+    """How many small files may stand beside each other: beside many rows they matter less to who reads them all."""
+    return most + sum(part.rows for part in parts) // ROWS_ONE_MORE
+
+
+def _alike(group: Sequence[Part], rows: int) -> Sequence[Part]:
+    """Neighbours to be merged, of about so many rows: of one order of size, so that no row is merged often.
+
+    The smallest come first. Where no four are alike, those four that have the fewest rows.
+    """
+    if sum(part.rows for part in group) <= rows or len(group) <= ALIKE:
+        return _first(group, rows)
+    runs: list[list[Part]] = []
+    for part in group:
+        if not runs or _order(runs[-1][0]) != _order(part):
+            runs.append([])
+        runs[-1].append(part)
+    long = [run for run in runs if len(run) >= ALIKE]
+    if long:
+        return _first(min(long, key=lambda run: _order(run[0])), rows)
+    windows = [group[start : start + ALIKE] for start in range(len(group) - ALIKE + 1)]
+    return _first(min(windows, key=lambda window: sum(part.rows for part in window)), rows)
+
+
+def _order(part: Part) -> int:
+    return int(log(max(part.rows, 1), ALIKE))
 
 
 def _first(group: Sequence[Part], rows: int) -> Sequence[Part]:
