@@ -348,3 +348,25 @@ def test_translations_that_cannot_be(session: Session, text: str, condition: str
     assert condition is None or error.condition == condition, error
     assert error.hint, error
     assert session._home.snapshot().objects("view") == []
+
+
+def test_a_long_time_without_rows(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Years of empty parts are known to be empty without looking; but a run of counts goes through each of them."""
+    session.sql(STREAM)
+    session.feed("M", [(0, 1, 1)])
+    session.sql(view("Minute", sums()))
+    session.sql(window("W", "max(v) AS v", options=" WITH (strategy = 'distributive')"))
+    session.feed("M", [(1_700_000_000, 1, 2)])
+    newest = 1_700_000_000 // 60
+    reasons = made(session)
+    assert reasons["Minute"] == f"made parts 1 to {newest}"
+    assert rows(session.sql(f"SELECT v FROM Minute[{newest}]")) == [(2,)]
+    assert rows(session.sql(f"SELECT v FROM W[{newest}]")) == [(2,)]
+    assert rows(session.sql("SELECT count(*) FROM W")) == [(2,)]
+    running = "SELECT k, sum(v) AS v FROM (SELECT k, v FROM M[#] UNION ALL SELECT k, v FROM Total[#-1]) GROUP BY k"
+    monkeypatch.setattr("headrace.runtime.maintainer.MOST_PARTS", 3)
+    session.sql(view("Total", running, first=sums()))
+    session.feed("M", [(1_700_000_000 + 600, 1, 2)])
+    with pytest.raises(HeadraceError) as raised:
+        session.refresh()
+    assert raised.value.condition == "TOO_MANY_PARTS"

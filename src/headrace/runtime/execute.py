@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headrace.errors import NotYetMaintained
+from headrace.errors import DefinitionError, NotYetMaintained
 from headrace.language import (
     AdvanceClock,
     Alter,
@@ -161,6 +161,12 @@ def _alter(home: Home, _listeners: Listeners, statement: Alter) -> Info:
             home.set_options(transaction, {renamed.get(k, k): v for k, v in statement.settings.items()})
             return _made(statement, f"Set {', '.join(statement.settings)} of the home.")
         item = alter(transaction, statement)
+        if item.option("function") and "strategy" in statement.settings:
+            raise DefinitionError(
+                "FIXED_OPTION",
+                f"The strategy of {item.name} was settled when it was created.",
+                hint="CREATE OR REPLACE VIEW with another one.",
+            )
         if statement.settings.get("check_keys") and item.option("check_keys"):
             check_existing(home, transaction, item)
         if item.maintained and not item.part_wise:

@@ -8,17 +8,19 @@ a whole), those are made again, in order; where one turns out as it was, nothing
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from headrace.algebra.part_wise.references import Reference, first_part
+from headrace.errors import EngineError
 from headrace.maintenance.relations import Relations
 from headrace.runtime.delta_functions import DeltaFunction, function_of, inputs_of, plain_function_of
 from headrace.runtime.extents import Extent, extent_of
 from headrace.runtime.home import Home
 from headrace.runtime.many_parts import frame_of_parts
+from headrace.runtime.part_rows import PartRows
 from headrace.runtime.part_writing import rewrite_parts, write_part, write_parts
 from headrace.runtime.single_rows import single_rows
 from headrace.runtime.starts import BEGINNING, CHANGED_FROM, changed_from
@@ -28,40 +30,47 @@ from headrace.storage.transactions import Transaction
 from headrace.storage.writer import MICROS, SMALL, part_of
 
 PART_WISE = "part-wise"
+#: More new parts than these, none of which can be skipped, are taken for a slip in some row's time.
+MOST_PARTS = 100_000
+#: Parts with so many empty ones between them are not made together.
+FEW_PARTS = 1_000
 #: Parts are made together as long as no more rows than these go into them.
 MOST_ROWS = 20_000_000
 
 
 @dataclass
 class Made:
-    """What a refresh did: parts made for the first time, made again, and those of them that became different."""
+    """What a refresh did: parts made for the first time, made again, and those of them that became different.
+
+    `skipped` are runs of new parts of which it was known without a query that they are empty.
+    """
 
     new: list[int] = field(default_factory=list)
+    skipped: list[tuple[int, int]] = field(default_factory=list)
     again: list[int] = field(default_factory=list)
     changed: list[int] = field(default_factory=list)
     rows_in: int = 0
     rows_out: int = 0
 
     def words(self) -> str:
-        told = [f"made {_parts(self.new)}"] if self.new else []
+        told = [f"made {_parts(self.new, self.skipped)}"] if self.new or self.skipped else []
         if self.again:
             became = [part for part in self.again if part in set(self.changed)]
             told.append(f"made {_parts(self.again)} again, of which {_parts(became) if became else 'none'} changed")
         return "; ".join(told) or "all it needs is awaited"
 
 
-def _parts(numbers: list[int]) -> str:
-    """Part numbers in words, runs of them by their ends."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
+def _parts(numbers: list[int], more: Sequence[tuple[int, int]] = ()) -> str:
+    """Part numbers in words, runs of them by their ends; `more` are such runs."""
+    runs: list[tuple[int, int]] = []
+    for first, last in sorted([*((number, number) for number in numbers), *more]):
+        if runs and first == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], last)
         else:
-            runs.append([number])
-    told = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
-    return ("part " if len(numbers) == 1 else "parts ") + (
-        told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
-    )
+            runs.append((first, last))
+    told = [str(first) if first == last else f"{first} to {last}" for first, last in runs]
+    one = len(runs) == 1 and runs[0][0] == runs[0][1]
+    return ("part " if one else "parts ") + (told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}")
 
 
 def refresh_parts(home: Home, transaction: Transaction, view: Object) -> RefreshRecord | None:
@@ -77,7 +86,7 @@ def refresh_parts(home: Home, transaction: Transaction, view: Object) -> Refresh
         object_id=view.id,
         read_snapshot=transaction.version,
         point=None if work.next is None else (work.next - 1) * length,
-        reaches={**work.reached, CHANGED_FROM: min(changed) * length if changed and work.last else BEGINNING},
+        reaches={**work.reached, CHANGED_FROM: BEGINNING if work.last is None else _changed_from(changed, length)},
         started_at=work.started,
         seconds=time.perf_counter() - work.began,
         rows_in=made.rows_in,
@@ -114,6 +123,8 @@ class _Maintenance:
             item.id: self.relations.reach(item, self.relations.source.parts(item)) for item in self.inputs.values()
         }
         self.reached = {str(number): reach for number, reach in reaches.items() if reach is not None}
+        self.own = extent_of(home, transaction, self.relations, view)
+        self._part_rows: dict[int, PartRows] = {}
         self.made = Made()
 
     def run(self) -> Made | None:
@@ -123,7 +134,7 @@ class _Maintenance:
             return self._waiting()
         self._make_again(self._touched())
         self._make_new()
-        if not (self.made.new or self.made.again):
+        if not (self.made.new or self.made.skipped or self.made.again):
             return self._waiting()
         self._note()
         return self.made
@@ -196,14 +207,13 @@ class _Maintenance:
         yield self.function.update, (max(made[0], self.first + 1), made[1])
 
     def _kept_from(self) -> int:
-        own = extent_of(self.home, self.transaction, self.relations, self.view)
-        return (self.first or 0) if own is None else own.kept
+        return (self.first or 0) if self.own is None else self.own.kept
 
     def _can_make_again(self, part: int) -> bool:
         """Whether all it was made of is still kept."""
         assert self.first is not None
         for ref in self.function.step(part, self.first).references:
-            extent = None if ref.own else self.extents[ref.relation]
+            extent = self.own if ref.own else self.extents[ref.relation]
             if extent is not None and extent.first < extent.kept and ref.needs(part)[0] < extent.kept:
                 return False
         return True
@@ -288,18 +298,58 @@ class _Maintenance:
         """Make the next parts, as many at a time as one query can."""
         assert self.next is not None
         while self._all_there(self.next):
+            if self.function.update.many is None and len(self.made.new) > MOST_PARTS:
+                raise _too_many(self.view, self.next)
+            if self._skip_empty():
+                continue
             last = self.next
             if self.next != self.first and self.function.update.many is not None:
-                rows = self._rows_of(last)
-                while rows < MOST_ROWS and self._all_there(last + 1):
-                    last += 1
-                    rows += self._rows_of(last)
+                last = self._together()
             if last == self.next:
                 self._make(last)
             else:
                 self._make_many(self.next, last)
             self.made.new += range(self.next, last + 1)
             self.next = last + 1
+
+    def _together(self) -> int:
+        """The last of the parts that are made with the next one: a few empty ones between them do no harm."""
+        assert self.next is not None
+        last, rows, empty = self.next, self._rows_of(self.next), 0
+        while rows < MOST_ROWS and empty < FEW_PARTS and self._all_there(last + 1):
+            last += 1
+            here = self._rows_of(last)
+            rows += here
+            empty = 0 if here else empty + 1
+        return last - empty
+
+    def _skip_empty(self) -> bool:
+        """Go on to the next part that can have rows; False when that is the next one. What is skipped is empty."""
+        assert self.next is not None
+        if self.next == self.first or self.function.update.many is None:
+            return False
+        references = self.function.update.references
+        there = min(
+            ref.last_upto(extent.newest, self.view.partition_length or 1)
+            for ref in references
+            if (extent := self.extents[ref.relation]) is not None
+        )
+        found = [self._first_with_rows(ref, self.next, there) for ref in references]
+        target = min((part for part in found if part is not None), default=there + 1)
+        if target <= self.next:
+            return False
+        self.made.skipped.append((self.next, target - 1))
+        self.next = target
+        return True
+
+    def _first_with_rows(self, ref: Reference, part: int, last: int) -> int | None:
+        """The first part from `part` on for which a reference names a part with rows."""
+        oldest, newest = ref.needs(part)[0], ref.needs(last)[1]
+        found = self._rows_in(ref).next_after(oldest)
+        if found is None or found > newest:
+            return None
+        touched = ref.touched((found, found), (part, last))
+        return touched[0] if touched else None
 
     def _make_many(self, first: int, last: int) -> None:
         """Make new parts by one query."""
@@ -337,11 +387,15 @@ class _Maintenance:
         return self.plain
 
     def _rows(self, ref: Reference, part: int) -> int:
+        return self._rows_in(ref).between(*ref.needs(part))
+
+    def _rows_in(self, ref: Reference) -> PartRows:
         item = self.view if ref.own else self.inputs[ref.relation]
-        first, last = ref.needs(part)
-        return sum(
-            stored.rows for stored in self.relations.source.parts(item) if stored.first <= last and stored.last >= first
-        )
+        stored = self.relations.source.parts(item)
+        known = self._part_rows.get(item.id)
+        if known is None or known.files != len(stored):
+            known = self._part_rows[item.id] = PartRows(stored)
+        return known
 
     # -- the catalog --------------------------------------------------------------------------------------------------
 
@@ -372,6 +426,20 @@ class _Maintenance:
             )
             found.append([ref.name, first, last, bits])
         return found
+
+
+def _too_many(view: Object, part: int) -> EngineError:
+    return EngineError(
+        "TOO_MANY_PARTS",
+        f"{view.name} would have to make more than {MOST_PARTS:,} parts, the next of them {part}.",
+        detail="Each part of it follows from the one before, so that empty ones have to be made too.",
+        hint="Look for rows with a wrong time in what it reads, or choose a longer PARTITION LENGTH.",
+    )
+
+
+def _changed_from(changed: Sequence[int], length: int) -> int:
+    """From which time on the view became another; from none, where it did not."""
+    return min(changed) * length if changed else -BEGINNING
 
 
 def _newest(extent: Extent | None) -> int:
