@@ -30,10 +30,15 @@ HERE = Speed(job=0.04, stage=0.01, changed_row=7e-7, read_row=0)
 
 @dataclass(frozen=True)
 class Costs:
-    """Both ways, in seconds."""
+    """Both ways, in seconds; and of following the changes what does not depend on its rows, and what does.
+
+    These two are as the constants tell, and `changes` as refreshes before correct them.
+    """
 
     changes: float
     whole: float
+    fixed: float = 0.0
+    by_rows: float = 0.0
 
     @property
     def by_changes(self) -> bool:
@@ -51,13 +56,15 @@ def estimate(
     measured: float | None,
     here: bool = False,
     pace: float = 1.0,
+    extra: float = 0.0,
 ) -> Costs:
     """`changed` of `total` rows of the inputs, through `levels` of stages in `jobs` jobs, or `here`.
 
-    `measured` is what the whole took, `pace` what following took as a share of its estimate.
+    `measured` is what the whole took. Following took `extra` seconds, and `pace` times what was estimated by rows.
     """
     speed = HERE if here else SPEEDS[engine]
-    changes = jobs * speed.job + levels * speed.stage + changed * (1 + levels) * speed.changed_row
+    fixed = jobs * speed.job + levels * speed.stage
+    by_rows = changed * (1 + levels) * speed.changed_row
     asked = SPEEDS[engine]
     whole = asked.job + total * (1 + operators) * asked.read_row if measured is None else measured
-    return Costs(pace * changes, whole)
+    return Costs(fixed + extra + pace * by_rows, whole, fixed, by_rows)

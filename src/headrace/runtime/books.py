@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from headrace.planner.cost import Costs
 from headrace.runtime import states
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object, RefreshRecord
@@ -35,22 +36,28 @@ class Way(Enum):
 class Book:
     """Seconds of the query (`whole`) and of making the states (`built`), as measured; None before.
 
-    `pace`: what following took, as a share of the estimate. `owed`: seconds that following would have saved since the
-    states stand still. `stands`: where they do, if that is not where the view is.
+    Following a change took `extra` seconds more than estimated, whatever its rows, and `pace` times what was estimated
+    by its rows. `owed`: seconds that following would have saved since the states stand still. `stands`: where they do,
+    if that is not where the view is.
     """
 
     whole: float | None = None
     built: float | None = None
     pace: float = 1.0
+    extra: float = 0.0
     owed: float = 0.0
     stands: Mapping[str, Any] | None = None
 
     def with_whole(self, seconds: float) -> Book:
         return replace(self, whole=seconds if self.whole is None else (self.whole + seconds) / 2)
 
-    def with_followed(self, seconds: float, estimated: float) -> Book:
-        pace = min(_MOST_PACE, max(_LEAST_PACE, seconds / estimated))
-        return replace(self, pace=(self.pace + pace) / 2)
+    def with_followed(self, seconds: float, estimated: Costs) -> Book:
+        """What a refresh took tells of `extra` where few rows changed, and of the `pace` of rows where many did."""
+        if estimated.by_rows < estimated.fixed + self.extra:
+            extra = max(0.0, seconds - estimated.fixed - self.pace * estimated.by_rows)
+            return replace(self, extra=(self.extra + extra) / 2)
+        pace = (seconds - estimated.fixed - self.extra) / estimated.by_rows
+        return replace(self, pace=(self.pace + min(_MOST_PACE, max(_LEAST_PACE, pace))) / 2)
 
     def place(self, last: RefreshRecord) -> RefreshRecord:
         """The refresh at which the states stand, for a view that was last refreshed in `last`."""

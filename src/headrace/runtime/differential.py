@@ -157,6 +157,7 @@ def costs(
         measured=book.whole,
         here=here,
         pace=book.pace,
+        extra=book.extra,
     )
 
 

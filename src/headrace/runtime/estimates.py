@@ -36,6 +36,7 @@ def costs_at(home: Home, snapshot: Snapshot, plan: Plan, changed: int, book: Boo
         measured=book.whole,
         here=home.fits_here(changed),
         pace=book.pace,
+        extra=book.extra,
     )
 
 

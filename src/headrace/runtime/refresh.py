@@ -341,7 +341,7 @@ class _Refresh:
         )
         told = f"{counted(done.rows_in, 'changed row')}, {counted(done.looked_at, 'row')} of state looked at"
         if sum(rows.values()):
-            book = book.with_followed(time.perf_counter() - began, cost.changes / book.pace)
+            book = book.with_followed(time.perf_counter() - began, cost)
         if not catching_up:
             note(self.transaction, self.view, book)
             return _Done(DIFFERENTIAL, told, done.rows_in, done.rows_out)
