@@ -43,18 +43,20 @@ def test_the_helper_of_the_paper() -> None:
     )
     assert helper.update.sql() == (
         "SELECT src, dest, "
-        "CASE move WHEN -1 THEN prev_ct WHEN 0 THEN CAST(1 AS BIGINT) ELSE prev_ct + 1 END AS ct, "
-        "CASE move WHEN -1 THEN prev_sum_loss WHEN 0 THEN CAST(new_loss AS BIGINT) ELSE prev_sum_loss + new_loss END "
-        "AS sum_loss, "
-        "CASE move WHEN -1 THEN prev_state WHEN 0 THEN 1 ELSE move END AS state "
-        "FROM (SELECT COALESCE(New.src, Prev.src) AS src, COALESCE(New.dest, Prev.dest) AS dest, "
+        "CASE move WHEN 0 THEN CAST(1 AS BIGINT) ELSE prev_ct + 1 END AS ct, "
+        "CASE move WHEN 0 THEN CAST(new_loss AS BIGINT) ELSE prev_sum_loss + new_loss END AS sum_loss, "
+        "CASE move WHEN 0 THEN 1 ELSE move END AS state "
+        "FROM (SELECT New.src AS src, New.dest AS dest, "
         "New.loss AS new_loss, Prev.ct AS prev_ct, Prev.sum_loss AS prev_sum_loss, Prev.state AS prev_state, "
-        "CASE WHEN New.PART_TIMESTAMP IS NULL THEN -1 "
-        "WHEN Prev.state = 1 AND New.loss > 10 THEN 2 WHEN Prev.state = 2 AND New.loss > 10 THEN 3 "
+        "CASE WHEN Prev.state = 1 AND New.loss > 10 THEN 2 WHEN Prev.state = 2 AND New.loss > 10 THEN 3 "
         "WHEN Prev.state IN (3, 4) AND New.loss > 10 THEN 4 WHEN New.loss > 10 THEN 0 END AS move "
-        "FROM M[j] AS New FULL OUTER JOIN View1__helper[j - 1] AS Prev "
+        "FROM M[j] AS New LEFT OUTER JOIN View1__helper[j - 1] AS Prev "
         "ON New.src <=> Prev.src AND New.dest <=> Prev.dest) "
-        "WHERE NOT move IS NULL"
+        "WHERE NOT move IS NULL UNION ALL "
+        "SELECT Prev.src, Prev.dest, Prev.ct, Prev.sum_loss, Prev.state FROM View1__helper[j - 1] AS Prev "
+        "LEFT ANTI JOIN (SELECT New.src, New.dest FROM M[j] AS New LEFT SEMI JOIN View1__helper[j - 1] AS Prev "
+        "ON New.src <=> Prev.src AND New.dest <=> Prev.dest) AS New "
+        "ON New.src <=> Prev.src AND New.dest <=> Prev.dest"
     )
 
 
@@ -74,9 +76,9 @@ def test_rows_of_a_group_are_taken_in_order() -> None:
 
 def test_which_relations_and_parts_are_read() -> None:
     helper, view = functions(VIEW1, one_row=True)
-    assert [(ref.name, ref.part_timestamp) for ref in helper.update.relations()] == [
-        ("M", True), ("View1__helper", False),
-    ]  # fmt: skip
+    assert {(ref.name, ref.part_timestamp) for ref in helper.update.relations()} == {
+        ("M", False), ("View1__helper", False),
+    }  # fmt: skip
     assert [ref.name for ref in view.update.relations()] == ["View1__helper"]
     wide, _ = functions(VIEW1, length=300)
     assert "FROM M[i * 5 .. i * 5 + 4] GROUP BY" in wide.initialize.sql()
@@ -91,7 +93,7 @@ def test_within_needs_the_start_of_the_part_before() -> None:
         update = helper.update.sql()
         assert "New.ts <= Prev.first_ts + INTERVAL '90' SECOND" in update
         assert "Prev.first_ts + INTERVAL '90' SECOND >= Prev.PART_TIMESTAMP + INTERVAL '60' SECOND" in update
-        assert helper.update.relations()[1].part_timestamp
+        assert any(ref.name == "View1__helper" and ref.part_timestamp for ref in helper.update.relations())
 
 
 def test_accumulators() -> None:
@@ -207,7 +209,6 @@ def test_columns_without_null_make_simpler_text() -> None:
     helper, _ = functions(text, source=replace(M, not_null=("DEST", "price")), one_row=True)
     update = helper.update.sql()
     assert "ON New.src <=> Prev.src AND New.dest = Prev.dest" in update
-    assert "CASE WHEN New.dest IS NULL THEN -1" in update
     assert "PART_TIMESTAMP" not in update
     assert "ELSE CAST(prev_sum_price + new_price AS DECIMAL(20, 2)) END AS sum_price" in update
 

@@ -1,7 +1,7 @@
 """The helper of a pattern where no group has more than one row in a part: the paper's join of new rows and old runs.
 
-The inner query tells by `move` what becomes of each group: -1 there is no new row and the run stays, 0 the row begins
-a run, p it takes the run to state p, and NULL there is no run any more. Such rows go at once.
+The inner query tells by `move` what becomes of a group with a new row: 0 the row begins a run, p it takes the run to
+state p, and NULL there is no run any more. Such rows go at once. The runs of groups without a new row stay.
 """
 
 from __future__ import annotations
@@ -36,15 +36,37 @@ def joined_update(runs: Runs, index: str) -> str:
         lambda name: exp.Column(this=identifier(prefix + name)),
     )
     state = prefix + runs.state
-    inner = runs.either_group()
+    inner = [f"{NEW}.{group} AS {group}" for group in runs.groups]
     inner += [f"{NEW}.{quote_name(name)} AS {text(naming.new(name))}" for name in runs.arguments()]
     inner += [f"{PREV}.{name} AS {prefix}{name}" for name in (*(kept.name for kept in runs.kept), runs.state)]
     inner.append(f"{_move(runs)} AS {move}")
     outer = [*runs.groups, *(f"{_value(kept, naming, state, move, runs)} AS {kept.name}" for kept in runs.kept)]
-    outer.append(f"CASE {move} WHEN -1 THEN {state} WHEN 0 THEN 1 ELSE {move} END AS {runs.state}")
-    return (
+    outer.append(f"CASE {move} WHEN 0 THEN 1 ELSE {move} END AS {runs.state}")
+    moved = (
         f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {_new_rows(runs, index)} "
-        f"FULL OUTER JOIN {runs.previous(index)} ON {runs.same_group()}) WHERE {move} IS NOT NULL"
+        f"LEFT OUTER JOIN {runs.previous(index)} ON {runs.same_group()}) WHERE {move} IS NOT NULL"
+    )
+    return f"{moved} UNION ALL {_stays(runs, index)}"
+
+
+def _stays(runs: Runs, index: str) -> str:
+    """The runs of groups without a new row.
+
+    Few groups have a run, so what has come is first narrowed down to those: no step is larger than a look at all new
+    rows beside the runs.
+    """
+    kept = [f"{PREV}.{name}" for name in (*runs.groups, *(kept.name for kept in runs.kept), runs.state)]
+    still_open = runs.still_open()
+    where = "" if still_open is None else f" WHERE {still_open}"
+    if not runs.groups:
+        came = f"NOT EXISTS (SELECT 1 FROM {_new_rows(runs, index)})"
+        where = f" WHERE {came}" + ("" if still_open is None else f" AND {still_open}")
+        return f"SELECT {', '.join(kept)} FROM {runs.previous(index)}{where}"
+    groups = ", ".join(f"{NEW}.{group}" for group in runs.groups)
+    came = f"SELECT {groups} FROM {_new_rows(runs, index)} LEFT SEMI JOIN {runs.previous(index)} ON {runs.same_group()}"
+    return (
+        f"SELECT {', '.join(kept)} FROM {runs.previous(index)} LEFT ANTI JOIN ({came}) AS {NEW} "
+        f"ON {runs.same_group()}{where}"
     )
 
 
@@ -54,32 +76,12 @@ def _new_rows(runs: Runs, index: str) -> str:
     if not filters:
         return f"{runs.parts(index)} AS {NEW}"
     names = list(dict.fromkeys([*runs.groups, *map(quote_name, runs.columns_read())]))
-    if _arrived(runs) not in names:
-        names.append(f"PART_TIMESTAMP AS {_arrived(runs)}")
     return f"(SELECT {', '.join(names)} FROM {runs.parts(index)} WHERE {filters}) AS {NEW}"
 
 
-def _arrived(runs: Runs) -> str:
-    """A column that no new row has NULL in: one that is read anyway, if there is such a column."""
-    read = [*runs.groups, *map(quote_name, runs.columns_read())]
-    known = {quote_name(name) for name in runs.bound.source.not_null}
-    if found := [name for name in read if name in known]:
-        return found[0]
-    if not runs.filters():
-        return "PART_TIMESTAMP"
-    return unlike("arrived", read)
-
-
 def _move(runs: Runs) -> str:
-    stays = f"{NEW}.{_arrived(runs)} IS NULL"
-    if (still_open := runs.still_open()) is not None:
-        # A run that WITHIN has ended goes: with no new row, none of the cases below holds.
-        stays += f" AND {still_open}"
-    cases = [(stays, -1), *((condition, state) for state, condition in runs.moves())]
-    begins = runs.begins()
-    if still_open is not None or begins == "TRUE":
-        begins = f"{NEW}.{_arrived(runs)} IS NOT NULL" + ("" if begins == "TRUE" else f" AND {begins}")
-    cases.append((begins, 0))
+    cases = [(condition, state) for state, condition in runs.moves()]
+    cases.append((runs.begins(), 0))
     return f"CASE {' '.join(f'WHEN {condition} THEN {move}' for condition, move in cases)} END"
 
 
@@ -93,5 +95,5 @@ def _value(kept: Accumulator, naming: Naming, state: str, move: str, runs: Runs)
     if kept.kind == "first":
         return f"CASE {move} WHEN 0 THEN {begin} ELSE {before} END"
     if kept.kind == "last":
-        return f"CASE {move} WHEN -1 THEN {before} ELSE {begin} END"
-    return f"CASE {move} WHEN -1 THEN {before} WHEN 0 THEN {begin} ELSE {kept.step(naming, 1, state)} END"
+        return begin
+    return f"CASE {move} WHEN 0 THEN {begin} ELSE {kept.step(naming, 1, state)} END"

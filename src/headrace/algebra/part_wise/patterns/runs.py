@@ -155,7 +155,7 @@ class Runs:
     def same_group(self) -> str:
         """Whether the new rows and the run before are of one group; NULL is a group too."""
         plain = {quote_name(name) for name in self.bound.source.not_null}
-        return " AND ".join(f"{NEW}.{it} {'=' if it in plain else '<=>'} {PREV}.{it}" for it in self.groups) or "TRUE"
+        return " AND ".join(f"{NEW}.{it} {'=' if it in plain else '<=>'} {PREV}.{it}" for it in self.groups) or "1 = 1"
 
     def either_group(self) -> list[str]:
         return [f"COALESCE({NEW}.{it}, {PREV}.{it}) AS {it}" for it in self.groups]
