@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.planner.cost import estimate
+from headrace.planner.cost import Costs, estimate
 from headrace.runtime.books import Book
 
 
@@ -10,7 +10,7 @@ def costs(changed: int, book: Book) -> float:
     return _estimated(changed, book).changes
 
 
-def _estimated(changed: int, book: Book):  # type: ignore[no-untyped-def]
+def _estimated(changed: int, book: Book) -> Costs:
     return estimate(
         "sail", levels=3, jobs=1, changed=changed, total=10_000_000, operators=3, measured=2.0, here=True,
         pace=book.pace, extra=book.extra,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -19,6 +19,7 @@ from headrace.maintenance.relations import Relations
 from headrace.runtime.delta_functions import DeltaFunction, function_of, inputs_of, plain_function_of
 from headrace.runtime.extents import Extent, extent_of
 from headrace.runtime.home import Home
+from headrace.runtime.made_parts import Made
 from headrace.runtime.many_parts import frame_of_parts
 from headrace.runtime.part_rows import PartRows
 from headrace.runtime.part_writing import rewrite_parts, write_part, write_parts
@@ -36,41 +37,6 @@ MOST_PARTS = 100_000
 FEW_PARTS = 1_000
 #: Parts are made together as long as no more rows than these go into them.
 MOST_ROWS = 20_000_000
-
-
-@dataclass
-class Made:
-    """What a refresh did: parts made for the first time, made again, and those of them that became different.
-
-    `skipped` are runs of new parts of which it was known without a query that they are empty.
-    """
-
-    new: list[int] = field(default_factory=list)
-    skipped: list[tuple[int, int]] = field(default_factory=list)
-    again: list[int] = field(default_factory=list)
-    changed: list[int] = field(default_factory=list)
-    rows_in: int = 0
-    rows_out: int = 0
-
-    def words(self) -> str:
-        told = [f"made {_parts(self.new, self.skipped)}"] if self.new or self.skipped else []
-        if self.again:
-            became = [part for part in self.again if part in set(self.changed)]
-            told.append(f"made {_parts(self.again)} again, of which {_parts(became) if became else 'none'} changed")
-        return "; ".join(told) or "all it needs is awaited"
-
-
-def _parts(numbers: list[int], more: Sequence[tuple[int, int]] = ()) -> str:
-    """Part numbers in words, runs of them by their ends; `more` are such runs."""
-    runs: list[tuple[int, int]] = []
-    for first, last in sorted([*((number, number) for number in numbers), *more]):
-        if runs and first == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], last)
-        else:
-            runs.append((first, last))
-    told = [str(first) if first == last else f"{first} to {last}" for first, last in runs]
-    one = len(runs) == 1 and runs[0][0] == runs[0][1]
-    return ("part " if one else "parts ") + (told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}")
 
 
 def refresh_parts(home: Home, transaction: Transaction, view: Object) -> RefreshRecord | None:
