@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -181,6 +182,6 @@ def _is_number(value: Any) -> bool:
 
 def best(times: Mapping[str, list[float]]) -> tuple[str, float]:
     """The quickest way, and the median of its runs."""
-    medians = {way: sorted(runs)[len(runs) // 2] for way, runs in times.items()}
+    medians = {way: statistics.median(runs) for way, runs in times.items()}
     way = min(medians, key=lambda name: medians[name])
     return way, medians[way]
