@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
 from headrace.algebra.part_wise.lifting import PART
-from headrace.language.types import arrow_type
-from headrace.maintenance.logs import listed, quoted
+from headrace.maintenance.logs import listed
 from headrace.maintenance.relations import Relations
 from headrace.runtime.home import Home
+from headrace.runtime.whole import as_stored, typed_columns
 from headrace.storage.records import Object
 from headrace.storage.transactions import Transaction
 from headrace.storage.writer import MICROS, SMALL, write_frame, write_table
@@ -24,7 +22,7 @@ def write_part(
     What changes is written as rows that come and go, so that whoever reads the view can follow. `rows` is how many the
     frame is made of; a small one comes to this process.
     """
-    typed = ", ".join(f"CAST({quoted(field.name)} AS {field.type}) AS {quoted(field.name)}" for field in view.columns)
+    typed = typed_columns(view)
     named = frame.toDF(*view.names)
     stored = relations.source.parts(view)
     at = part * (view.partition_length or 1) * MICROS
@@ -43,26 +41,26 @@ def write_part(
     changes = home.engine.sql(text, frames)
     if rows > SMALL:
         return write_frame(transaction, view, changes, home.engine, inserts_only=not old)
-    table = _as_stored(view, home.engine.arrow(changes))
+    table = as_stored(view, home.engine.arrow(changes))
     return write_table(transaction, view, table, inserts_only=not old)
 
 
 def write_parts(home: Home, transaction: Transaction, view: Object, frame: Any, rows: int) -> int:
     """Write new parts of a view; the frame's last column tells whose part a row is. Returns how many rows there are."""
-    typed = ", ".join(f"CAST({quoted(field.name)} AS {field.type}) AS {quoted(field.name)}" for field in view.columns)
+    typed = typed_columns(view)
     length = (view.partition_length or 1) * MICROS
     text = f"SELECT {typed}, CAST({PART} * {length} AS BIGINT) AS __t, CAST(1 AS BIGINT) AS __w FROM new_"
     changes = home.engine.sql(text, {"new_": frame.toDF(*view.names, PART)})
     if rows > SMALL:
         return write_frame(transaction, view, changes, home.engine, inserts_only=True)
-    return write_table(transaction, view, _as_stored(view, home.engine.arrow(changes)), inserts_only=True)
+    return write_table(transaction, view, as_stored(view, home.engine.arrow(changes)), inserts_only=True)
 
 
 def rewrite_parts(
     home: Home, transaction: Transaction, relations: Relations, view: Object, first: int, last: int, frame: Any
 ) -> tuple[list[int], int]:
     """Make `frame`, which is small, the content of several parts; which of them changed, and by how many rows."""
-    typed = ", ".join(f"CAST({quoted(field.name)} AS {field.type}) AS {quoted(field.name)}" for field in view.columns)
+    typed = typed_columns(view)
     names = listed(view.names)
     length = (view.partition_length or 1) * MICROS
     stored = relations.source.parts(view)
@@ -73,13 +71,6 @@ def rewrite_parts(
         f" UNION ALL SELECT {names}, __t, CAST(-1 AS BIGINT) AS __w FROM old_) GROUP BY {names}, __t) WHERE __n <> 0"
     )
     changes = home.engine.sql(text, {"new_": frame.toDF(*view.names, PART), "old_": old})
-    table = _as_stored(view, home.engine.arrow(changes))
+    table = as_stored(view, home.engine.arrow(changes))
     changed = sorted({time // length for time in table.column("__t").unique().to_pylist()})
     return changed, write_table(transaction, view, table, inserts_only=False)
-
-
-def _as_stored(view: Object, table: pa.Table) -> pa.Table:
-    """Rows in the types the view has: an engine may answer with wider ones than it was asked for."""
-    kinds = {column.name: arrow_type(column.type) for column in view.columns}
-    kinds |= {"__t": pa.int64(), "__w": pa.int64()}
-    return table.cast(pa.schema([pa.field(name, kinds[name]) for name in table.column_names]))

@@ -10,7 +10,7 @@ from headrace.errors import DefinitionError
 from headrace.language import CreateView, CreateViewDelta, parse_one
 from headrace.runtime.declaring import named_fields, replaced
 from headrace.runtime.definitions import check_new
-from headrace.runtime.delta_functions import inputs_of
+from headrace.runtime.delta_functions import DeltaFunction, inputs_of
 from headrace.runtime.home import Home
 from headrace.runtime.maintainer import refresh_parts
 from headrace.runtime.options import checked
@@ -32,8 +32,8 @@ def create_translated_view(home: Home, transaction: Transaction, statement: Crea
         end_with_helpers(transaction, old)
     found = translated(home, transaction, statement)
     helpers = [_create_helper(home, transaction, one, found) for one in found.statements[:-1]]
-    view = described(home, transaction, statement, found)
-    view = transaction.create(view, helpers or _inputs(home, transaction, found.statements[-1]))
+    view, function = described(home, transaction, statement, found)
+    view = transaction.create(view, inputs_of(function, home.relations(transaction).source))
     for helper in helpers:
         refresh_parts(home, transaction, helper)
     record = refresh_parts(home, transaction, view)
@@ -54,10 +54,12 @@ def translated(home: Home, transaction: Transaction, statement: CreateView) -> T
     return translate(home, home.relations(transaction), statement)
 
 
-def described(home: Home, transaction: Transaction, statement: CreateView, found: Translation) -> Object:
+def described(
+    home: Home, transaction: Transaction, statement: CreateView, found: Translation
+) -> tuple[Object, DeltaFunction]:
     """The view that a translated statement declares, not made."""
     final = found.statements[-1]
-    made, _function = declared(home, home.relations(transaction), final)
+    made, function = declared(home, home.relations(transaction), final)
     options = checked("view", dict(statement.options), statement.name)
     if statement.retain is not None:
         options["retain"] = statement.retain
@@ -66,12 +68,8 @@ def described(home: Home, transaction: Transaction, statement: CreateView, found
         options["guessed"] = True
     if found.panes is not None:
         options["panes"] = found.panes
-    return replace(
-        made,
-        definition=statement.sql(),
-        columns=named_fields(statement.name, statement.columns or (), made.columns),
-        options=options,
-    )
+    columns = named_fields(statement.name, statement.columns or (), made.columns)
+    return replace(made, definition=statement.sql(), columns=columns, options=options), function
 
 
 def _create_helper(home: Home, transaction: Transaction, statement: CreateViewDelta, found: Translation) -> Object:
@@ -84,12 +82,6 @@ def _create_helper(home: Home, transaction: Transaction, statement: CreateViewDe
         options |= {"plain_function": found.plain, "groups": list(found.groups)}
     made = replace(helper, system=True, options=options)
     return transaction.create(made, inputs_of(function, home.relations(transaction).source))
-
-
-def _inputs(home: Home, transaction: Transaction, statement: CreateViewDelta) -> list[Object]:
-    source = home.relations(transaction).source
-    _view, function = declared(home, home.relations(transaction), statement)
-    return list(inputs_of(function, source))
 
 
 def choose_anew(home: Home, transaction: Transaction, view: Object) -> None:

@@ -41,15 +41,21 @@ def replace_content(
     transaction.remove_parts(old)
     before = sum(part.rows for part in old)
     if before > SMALL or (not old and _size(relations, query) > SMALL):
-        typed = ", ".join(f"CAST({quoted(c.name)} AS {c.type}) AS {quoted(c.name)}" for c in view.columns)
-        weighted = home.engine.sql(f"SELECT {typed}, CAST(1 AS BIGINT) AS __w FROM content_", {"content_": frame})
+        weighted = home.engine.sql(
+            f"SELECT {typed_columns(view)}, CAST(1 AS BIGINT) AS __w FROM content_", {"content_": frame}
+        )
         return write_frame(transaction, view, weighted, home.engine, inserts_only=True)
-    table = _as_stored(view, home.engine.arrow(frame))
+    table = as_stored(view, home.engine.arrow(frame))
     weights = pa.array(np.ones(table.num_rows, dtype=np.int64))
     return write_table(transaction, view, table.append_column("__w", weights), inserts_only=True)
 
 
-def _as_stored(view: Object, table: pa.Table) -> pa.Table:
+def typed_columns(view: Object) -> str:
+    """SQL for a view's columns, each in the type it has there."""
+    return ", ".join(f"CAST({quoted(c.name)} AS {c.type}) AS {quoted(c.name)}" for c in view.columns)
+
+
+def as_stored(view: Object, table: pa.Table) -> pa.Table:
     """Rows in the types the view has. An engine may answer with wider ones than it told: Sail does, of INTEGERs."""
     kinds = {column.name: arrow_type(column.type) for column in view.columns}
     fields = [field.with_type(kinds.get(field.name, field.type)) for field in table.schema]
@@ -70,7 +76,7 @@ def correct_log(home: Home, transaction: Transaction, view: Object, content: Any
         f" __w FROM wanted_ UNION ALL SELECT {names}, CAST(-1 AS BIGINT) AS __w FROM now_) GROUP BY {names})"
         f" WHERE __n <> 0"
     )
-    differs = _as_stored(view, home.engine.arrow(home.engine.sql(text, {"wanted_": content, "now_": now})))
+    differs = as_stored(view, home.engine.arrow(home.engine.sql(text, {"wanted_": content, "now_": now})))
     times = pa.array(np.full(differs.num_rows, point or 0, dtype=np.int64))
     differs = differs.add_column(len(view.names), "__t", times)
     return write_table(transaction, view, differs, inserts_only=_inserts_only(differs))
@@ -101,7 +107,7 @@ def extend_log(
     # What happened before its birth, or before RETAIN keeps its history, shows there.
     if start is not None and start in (view.option("born"), kept_from(view, parts)) and start not in points:
         points = [start, *points]
-    changes = _as_stored(view, changes_at(relations, view, query, points, previous))
+    changes = as_stored(view, changes_at(relations, view, query, points, previous))
     return write_table(transaction, view, changes, inserts_only=_inserts_only(changes))
 
 
