@@ -1,7 +1,8 @@
 """Pattern and window views over random streams, held against brute force in plain Python.
 
 Rows come in any order and in any batches, several of a group in one part, with parts that nothing comes for. A part is
-what all rows so far make of it: so rows that come late give the same parts as the same rows on time.
+what all rows so far make of it: so rows that come late give the same parts as the same rows on time. Half of the
+streams forget their old rows, which nothing may show, and the process ends and starts again between batches.
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ from headrace.engine import Engine
 from headrace.session import Session
 from tests.conftest import rows
 from tests.part_wise.brute_pattern import BrutePattern, Run, of, total
-from tests.properties.harness import EPOCH, fresh, hold
+from tests.properties.harness import EPOCH, Fresh, fresh, hold
 
 STREAM = "CREATE STREAM M (ts TIMESTAMP, k INT, v INT) ORDER BY ts LATE MERGE PARTITION LENGTH 60"
+#: Strategies that make a part again though rows it was first made of are forgotten: what they need of them, they keep.
+SURVIVE = ("distributive", "subtractable")
 Arrival = tuple[int, int | None, int | None]
+#: Minutes that a stream keeps; and where it does not keep all, by how many seconds rows may be late, and by how many a
+#: batch may go on, so that no row is forgotten before it was seen.
+KEPT, LATENESS, PROGRESS = 4, 150, 90
 
 
 @dataclass(frozen=True)
@@ -76,24 +82,67 @@ WINDOWS = {
 }
 
 
+@dataclass(frozen=True)
+class Course:
+    """Batches of rows; whether old rows are forgotten; and after which batches the process starts anew."""
+
+    batches: list[list[Arrival]]
+    forgets: bool
+    restarts: frozenset[int]
+
+    @property
+    def stream(self) -> str:
+        return STREAM + (f" RETAIN {KEPT} MINUTES" if self.forgets else "")
+
+
 @st.composite
-def arrivals(draw: st.DrawFn) -> list[list[Arrival]]:
-    """Rows in batches, the first of them at the very beginning; no two of a group at one time."""
+def courses(draw: st.DrawFn) -> Course:
+    """The first row at the very beginning; no two of a group at one time."""
     times = draw(st.lists(st.integers(1, 8 * 60 - 1), min_size=4, max_size=30, unique=True))
     group = st.one_of(st.integers(1, 3), st.integers(1, 3), st.none())
     value = st.one_of(st.integers(-1, 4), st.integers(-1, 4), st.none())
     found: list[Arrival] = [(0, 1, draw(value)), *((time, draw(group), draw(value)) for time in times)]
     if draw(st.booleans()):
         found[1:] = sorted(found[1:])
-    cuts = sorted(draw(st.sets(st.integers(1, len(found)), max_size=4)))
-    return [found[start:end] for start, end in zip([0, *cuts], [*cuts, len(found)], strict=True) if start < end]
+    forgets = draw(st.booleans())
+    cuts = draw(st.sets(st.integers(1, len(found)), max_size=4))
+    if forgets:
+        found = _not_too_late(found)
+        cuts = {cut for cut in cuts if cut < len(found)} | _progress(found)
+    ends = sorted(cuts)
+    batches = [found[start:end] for start, end in zip([0, *ends], [*ends, len(found)], strict=True) if start < end]
+    return Course(batches, forgets, frozenset(draw(st.sets(st.integers(0, 4), max_size=2))))
 
 
-def fed(session: Session, batches: list[list[Arrival]], after: Callable[[list[Arrival]], None]) -> None:
+def _not_too_late(rows: list[Arrival]) -> list[Arrival]:
+    """The rows without those that come when they are forgotten already, or long after the ones before."""
+    found: list[Arrival] = []
+    newest = 0
+    for row in rows:
+        if newest - LATENESS <= row[0] <= newest + PROGRESS:
+            found.append(row)
+            newest = max(newest, row[0])
+    return found
+
+
+def _progress(rows: list[Arrival]) -> set[int]:
+    """Where batches must be cut so that none goes on for too long."""
+    found, since, newest = set(), 0, 0
+    for number, (time, _k, _v) in enumerate(rows):
+        newest = max(newest, time)
+        if newest - since > PROGRESS:
+            found.add(number)
+            since = newest
+    return found
+
+
+def fed(home: Fresh, course: Course, after: Callable[[list[Arrival]], None]) -> None:
     seen: list[Arrival] = []
-    for batch in batches:
-        session.feed("M", batch)
-        session.refresh()
+    for number, batch in enumerate(course.batches):
+        home.session.feed("M", batch)
+        home.session.refresh()
+        if number in course.restarts:
+            home.reopen()
         seen += batch
         after(seen)
 
@@ -116,10 +165,10 @@ def _rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(round(value, 9) if isinstance(value, float) else value for value in row)
 
 
-def pattern_views_equal_brute_force(engine: Engine, batches: list[list[Arrival]]) -> None:
+def pattern_views_equal_brute_force(engine: Engine, course: Course) -> None:
     with fresh(engine) as home:
         session = home.session
-        session.sql(STREAM)
+        session.sql(course.stream)
         for name, looked in PATTERNS.items():
             session.sql(f"CREATE VIEW {name} AS {looked.text}")
 
@@ -141,17 +190,21 @@ def pattern_views_equal_brute_force(engine: Engine, batches: list[list[Arrival]]
                     60 * number: [looked.shown(run) for run in runs]
                     for number, runs in enumerate(looked.brute.accepting(parts))
                 }
-                found = parts_of(session, name)
+                found = parts_of(home.session, name)
                 assert alike(found, wanted), (name, found, wanted)
 
-        fed(session, batches, check)
+        fed(home, course, check)
 
 
-def window_views_equal_brute_force(engine: Engine, batches: list[list[Arrival]]) -> None:
+def window_views_equal_brute_force(engine: Engine, course: Course) -> None:
+    windows = {
+        name: (items, window, slide, tuple(way for way in ways if not course.forgets or way in SURVIVE))
+        for name, (items, window, slide, ways) in WINDOWS.items()
+    }
     with fresh(engine) as home:
         session = home.session
-        session.sql(STREAM)
-        for name, (items, window, slide, strategies) in WINDOWS.items():
+        session.sql(course.stream)
+        for name, (items, window, slide, strategies) in windows.items():
             for strategy in strategies:
                 session.sql(
                     f"CREATE VIEW {name}_{strategy} AS SELECT k, {items} FROM M [WINDOW {window} MINUTES] GROUP BY k "
@@ -160,17 +213,17 @@ def window_views_equal_brute_force(engine: Engine, batches: list[list[Arrival]])
 
         def check(seen: list[Arrival]) -> None:
             newest = max(time for time, _k, _v in seen) // 60
-            for name, (_items, window, slide, strategies) in WINDOWS.items():
+            for name, (_items, window, slide, strategies) in windows.items():
                 wanted = {
                     60 * slide * number: _aggregated(name, seen, (number + 1) * slide - window, (number + 1) * slide)
                     for number in range(newest + 1)
                     if (number + 1) * slide >= window and (number + 1) * slide - 1 <= newest
                 }
                 for strategy in strategies:
-                    found = parts_of(session, f"{name}_{strategy}")
+                    found = parts_of(home.session, f"{name}_{strategy}")
                     assert alike(found, wanted), (name, strategy, found, wanted)
 
-        fed(session, batches, check)
+        fed(home, course, check)
 
 
 def _aggregated(name: str, seen: list[Arrival], first: int, end: int) -> list[tuple[Any, ...]]:
@@ -189,8 +242,8 @@ def _aggregated(name: str, seen: list[Arrival], first: int, end: int) -> list[tu
 
 
 def test_pattern_views(engine: Engine) -> None:
-    hold(pattern_views_equal_brute_force, engine, arrivals(), 30)
+    hold(pattern_views_equal_brute_force, engine, courses(), 30)
 
 
 def test_window_views(engine: Engine) -> None:
-    hold(window_views_equal_brute_force, engine, arrivals(), 30)
+    hold(window_views_equal_brute_force, engine, courses(), 30)

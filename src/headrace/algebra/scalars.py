@@ -26,6 +26,8 @@ _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 #: How many digits Spark gives an integer among decimals.
 _DIGITS = dict(zip(_INTEGERS, (3, 5, 10, 20), strict=True))
 _COMPARED = (pa.bool_(), pa.string(), pa.date32(), pa.timestamp("us", tz="UTC"), pa.timestamp("us"))
+#: Units that are as long on every day.
+_SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600}
 _MOST = 38
 #: decimal256 holds a product only up to here.
 _MOST_BETWEEN = 76
@@ -472,11 +474,15 @@ def _days_later(left: Term, right: Term, operation: str) -> Term:
 
 
 def _shifted(left: Term, interval: exp.Expr, sign: int) -> Term:
-    """A date some days, or one that is known some months later."""
+    """A date some days, or one that is known some months later; a moment some seconds later."""
     count, unit = interval.this, str(interval.args.get("unit")).upper().removesuffix("S")
-    if left.type != pa.date32() or not isinstance(count, exp.Literal) or not re.fullmatch(r"-?\d{1,6}", count.name):
+    if not isinstance(count, exp.Literal) or not re.fullmatch(r"-?\d{1,6}", count.name):
         raise _Refused
     number = sign * int(count.name)
+    if pa.types.is_timestamp(left.type) and unit in _SECONDS:
+        return Term("add_micros", left.type, (left,), number * _SECONDS[unit] * 1_000_000)
+    if left.type != pa.date32():
+        raise _Refused
     if left.operation != "value" or left.value is None:
         return _days_later(left, _literal(number, pa.int32()), "add") if unit == "DAY" else _refuse()
     try:

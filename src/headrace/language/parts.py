@@ -156,3 +156,12 @@ def at_part(tree: exp.Expr, part: int) -> exp.Expr:
 def _number(value: int) -> exp.Expr:
     literal = exp.Literal.number(abs(value))
     return exp.Neg(this=literal) if value < 0 else literal
+
+
+def without_parts(tree: exp.Expr) -> exp.Expr:
+    """The tree with every relation read as a whole."""
+    copy = tree.copy()
+    for table in copy.find_all(exp.Table):
+        suffixes = table.args.get("suffixes") or ()
+        table.set("suffixes", [suffix for suffix in suffixes if not isinstance(suffix, nodes.PartReference)] or None)
+    return copy

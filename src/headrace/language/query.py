@@ -14,7 +14,7 @@ from headrace.errors import LanguageError, NotYetMaintained, Place
 from headrace.language import nodes
 from headrace.language.dialect import headrace_sql
 from headrace.language.features import find_features
-from headrace.language.parts import at_part
+from headrace.language.parts import at_part, without_parts
 from headrace.language.relations import RelationRef, describe_relation, find_relations
 from headrace.language.shape import QueryShape, find_shape
 from headrace.language.spark_text import hide_and_convert_part_timestamps, put_names
@@ -81,6 +81,10 @@ class Query:
     def at_part(self, part: int) -> Query:
         """The query with its part variable set: `M[j-1]` becomes `M[6]` for part 7."""
         return Query(at_part(self.tree, part), self.output)
+
+    def without_parts(self) -> Query:
+        """The query with every relation read as a whole: `M[j-1]` becomes `M`."""
+        return Query(without_parts(self.tree), self.output)
 
     def shape(self) -> QueryShape | None:
         """What key inference needs of a single SELECT; None for set operations and VALUES."""

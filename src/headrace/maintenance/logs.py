@@ -177,6 +177,39 @@ class Logs:
                 self._given.popitem(last=False)
         return self._given[key]
 
+    def table(
+        self,
+        item: Object,
+        parts: Sequence[Part],
+        upto: int | None,
+        *,
+        forgotten_before: int | None = None,
+        extra: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table | None:
+        """The relation that `relation` gives, resolved here whatever its size; None where only the engine can.
+
+        Of the item's columns, only `columns` are needed.
+        """
+        since = None if forgotten_before is None else forgotten_before - 1
+        # A change in an earlier part may be taken back in a later one, but parts of a view stand for themselves.
+        counted = [part for part in parts if _touches(part, upto, since)] if item.part_wise else parts
+        inserts_only = all(part.inserts_only for part in counted)
+        schema = pa.schema([(field.name, arrow_type(field.type)) for field in log_fields(item)])
+        if not can_resolve(item, schema, inserts_only):
+            return None
+        touched = [part for part in parts if _touches(part, upto, since)]
+        if columns is not None and (item.log == "append" or inserts_only) and item.log != "upsert":
+            timed = any(_sticks_out(part, upto, since) for part in touched) or extra or item.option("exposes_ts")
+            named = {*columns, *(["__t"] if timed else [])}
+            schema = pa.schema([field for field in schema if field.name in named] or [schema.field(0)])
+            upto, since = (upto, since) if timed else (None, None)
+        paths = [path for part in touched for path in part.files]
+        rows = schema.empty_table()
+        if paths:
+            rows = self.files.read(paths, schema.names).select(schema.names).cast(schema)
+        return resolve(item, rows, upto, since, inserts_only, extra)
+
     def versions(self, item: Object, parts: Sequence[Part], upto: int | None) -> Any:
         """Every version of every key of an upsert log, with the time it began (`__from`) and ended (`__to`)."""
         return self.engine.sql(_versions(item), {"log_rows": self.rows(item, parts, upto)})
@@ -196,6 +229,12 @@ def _touches(part: Part, upto: int | None, since: int | None) -> bool:
     if upto is not None and part.oldest is not None and part.oldest > upto:
         return False
     return not (since is not None and part.newest is not None and part.newest <= since)
+
+
+def _sticks_out(part: Part, upto: int | None, since: int | None) -> bool:
+    """Whether a part may have rows beyond the times that are asked for."""
+    late = upto is not None and (part.newest is None or part.newest > upto)
+    return late or (since is not None and (part.oldest is None or part.oldest <= since))
 
 
 def extra_column(item: Object, column: str, born: str = "__t") -> str:

@@ -59,9 +59,17 @@ def can_resolve(item: Object, schema: pa.Schema, inserts_only: bool) -> bool:
 
 
 def resolve(
-    item: Object, rows: pa.Table, upto: int | None, since: int | None, inserts_only: bool, extra: Sequence[str]
+    item: Object,
+    rows: pa.Table,
+    upto: int | None,
+    since: int | None,
+    inserts_only: bool,
+    extra: Sequence[str],
 ) -> pa.Table:
-    """The relation that log rows with `since` < `__t` <= `upto` make, with the columns a query sees and `extra`."""
+    """The relation that log rows with `since` < `__t` <= `upto` make, with the columns a query sees and `extra`.
+
+    Of the item's own columns, `rows` may have only some where that is all that is asked for.
+    """
     if upto is not None:
         rows = rows.filter(pc.less_equal(rows.column("__t"), upto))
     if since is not None:
@@ -104,7 +112,9 @@ def _content(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def _shown(item: Object, rows: pa.Table, extra: Sequence[str]) -> pa.Table:
-    columns = {name: rows.column(name) for name in item.names}
+    columns = {name: rows.column(name) for name in item.names if name in rows.column_names}
+    if not item.option("exposes_ts") and not extra:
+        return pa.table(columns)
     times = rows.column("__t")
     if item.option("exposes_ts"):
         columns["TS"] = times.cast(_TIMESTAMP)

@@ -22,7 +22,9 @@ from headrace.runtime.home import Home
 from headrace.runtime.made_parts import Made
 from headrace.runtime.many_parts import frame_of_parts
 from headrace.runtime.part_rows import PartRows
-from headrace.runtime.part_writing import rewrite_parts, write_part, write_parts
+from headrace.runtime.part_writing import rewrite_parts, write_part, write_part_here, write_parts, write_parts_here
+from headrace.runtime.parts_here import part_here, parts_here
+from headrace.runtime.pattern_rounds import part_in_rounds
 from headrace.runtime.single_rows import single_rows
 from headrace.runtime.starts import BEGINNING, CHANGED_FROM, changed_from
 from headrace.storage.catalog import now_micros
@@ -238,12 +240,7 @@ class _Maintenance:
             if first == last:
                 self.made.changed += [first] if self._make(first) else []
                 continue
-            rows = sum(self._rows_of(part) for part in range(first, last + 1))
-            frame = frame_of_parts(self.home, self.relations, self.function.update, first, last)
-            changed, written = rewrite_parts(self.home, self.transaction, self.relations, self.view, first, last, frame)
-            self.made.rows_in += rows
-            self.made.rows_out += written
-            self.made.changed += changed
+            self.made.changed += self._make_many(first, last, again=True)
 
     def _runs(self, touched: set[int]) -> list[tuple[int, int]]:
         """Neighbouring parts by their ends; the first part of all, which INITIALIZE makes, and large ones alone."""
@@ -317,12 +314,27 @@ class _Maintenance:
         touched = ref.touched((found, found), (part, last))
         return touched[0] if touched else None
 
-    def _make_many(self, first: int, last: int) -> None:
-        """Make new parts by one query."""
+    def _make_many(self, first: int, last: int, *, again: bool = False) -> list[int]:
+        """Make parts by one query; which of them changed, where they are made again."""
         rows = sum(self._rows_of(part) for part in range(first, last + 1))
-        frame = frame_of_parts(self.home, self.relations, self.function.update, first, last)
+        found = self._make_many_here(first, last, rows)
+        if found is None:
+            found = self._make_many_by_engine(first, last, rows, again=again)
         self.made.rows_in += rows
-        self.made.rows_out += write_parts(self.home, self.transaction, self.view, frame, rows)
+        self.made.rows_out += found[1]
+        return found[0]
+
+    def _make_many_here(self, first: int, last: int, rows: int) -> tuple[list[int], int] | None:
+        table = parts_here(self.home, self.relations, self.function.update, first, last, rows, self.view)
+        if table is None:
+            return None
+        return write_parts_here(self.home, self.transaction, self.relations, self.view, (first, last), table)
+
+    def _make_many_by_engine(self, first: int, last: int, rows: int, *, again: bool) -> tuple[list[int], int]:
+        frame = frame_of_parts(self.home, self.relations, self.function.update, first, last)
+        if again:
+            return rewrite_parts(self.home, self.transaction, self.relations, self.view, first, last, frame)
+        return [], write_parts(self.home, self.transaction, self.view, frame, rows)
 
     def _rows_of(self, part: int) -> int:
         assert self.first is not None
@@ -330,14 +342,31 @@ class _Maintenance:
 
     def _make(self, part: int) -> bool:
         """Make one part; whether it differs from what it was."""
-        assert self.first is not None
-        step = self._function_for(part).step(part, self.first)
         rows = self._rows_of(part)
-        frame = self.relations.evaluate(step.query.at_part(part))
-        written = write_part(self.home, self.transaction, self.relations, self.view, part, frame, rows)
+        written = self._make_here(part, rows)
+        if written is None:
+            written = self._make_by_engine(part, rows)
         self.made.rows_in += rows
         self.made.rows_out += written
         return written > 0
+
+    def _make_here(self, part: int, rows: int) -> int | None:
+        """Make one part in this process; None where the engine has to be asked."""
+        assert self.first is not None
+        if self.plain is not None:
+            table = part_in_rounds(self.home, self.relations, self.plain, part, self.first, rows, self.view)
+        else:
+            step = self.function.step(part, self.first)
+            table = part_here(self.home, self.relations, step, part, rows, self.view)
+        if table is None:
+            return None
+        return write_part_here(self.home, self.transaction, self.relations, self.view, part, table)
+
+    def _make_by_engine(self, part: int, rows: int) -> int:
+        assert self.first is not None
+        step = self._function_for(part).step(part, self.first)
+        frame = self.relations.evaluate(step.query.at_part(part))
+        return write_part(self.home, self.transaction, self.relations, self.view, part, frame, rows)
 
     def _function_for(self, part: int) -> DeltaFunction:
         """The view's function, or the plainer one where no group has two rows in what the part is made of."""

@@ -79,7 +79,7 @@ def _create_helper(home: Home, transaction: Transaction, statement: CreateViewDe
     helper, function = declared(home, home.relations(transaction), statement)
     options = {**helper.options, "helper": True, "function": statement.sql(), "strategy_taken": found.strategy}
     if found.plain is not None:
-        options |= {"plain_function": found.plain, "groups": list(found.groups)}
+        options |= {"plain_function": found.plain, "groups": list(found.groups), "sequence": list(found.sequence)}
     made = replace(helper, system=True, options=options)
     return transaction.create(made, inputs_of(function, home.relations(transaction).source))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.algebra.part_wise.patterns.pattern_columns import PatternSource
-from headrace.algebra.part_wise.patterns.pattern_functions import pattern_functions
+from headrace.algebra.part_wise.patterns.pattern_functions import pattern_functions, sequence_of
 from headrace.algebra.part_wise.patterns.pattern_query import describe_pattern, is_pattern_query
 from headrace.algebra.part_wise.patterns.state_machine import describe_machine, state_machine
 from headrace.algebra.part_wise.windows.window_functions import possible_strategies, window_functions
@@ -37,7 +37,8 @@ PATTERN = "state machine"
 class Translation:
     """The statements that make a view, helpers first; by which strategy; and what EXPLAIN tells of it.
 
-    `plain` is the helper's function for parts in which every group has one row at most, if there is one. `guessed`:
+    `plain` is the helper's function for parts in which every group has one row at most, if there is one; `groups` are
+    the columns that tell groups apart, and `sequence` those that put the rows of a group in order. `guessed`:
     the strategy was chosen by sizes that nobody has measured. `panes`: so many parts of the helper are a window.
     """
 
@@ -46,6 +47,7 @@ class Translation:
     words: tuple[str, ...]
     plain: str | None = None
     groups: tuple[str, ...] = ()
+    sequence: tuple[str, ...] = ()
     guessed: bool = False
     panes: int | None = None
 
@@ -101,9 +103,10 @@ def _pattern(home: Home, relations: Relations, statement: CreateView) -> Transla
 
     texts = functions(one_row=False)
     plain = functions(one_row=True)[0]
+    sequence = sequence_of(statement.query, statement.name, helper, source, length, _describe(home))
     words = ["It is kept by a state machine for each group, in which a failed row is tried again as the first:"]
     words += describe_machine(state_machine(described))
-    return Translation(_parsed(texts), PATTERN, tuple(words), plain, described.groups)
+    return Translation(_parsed(texts), PATTERN, tuple(words), plain, described.groups, tuple(sequence))
 
 
 def _order(item: Object) -> str | None:

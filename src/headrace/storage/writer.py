@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.engine import Engine
@@ -19,6 +21,9 @@ MICROS = 1_000_000
 #: Up to this many rows a result comes to the driver and is written there; more is written by the engine's tasks.
 SMALL = 200_000
 
+#: Small parts that are written together fill files of so many rows.
+TOGETHER = 50_000
+
 
 def part_of(time: int, length: int | None) -> int:
     """The subscript of the temporal part a time falls into: Unix time divided by the length, rounded down."""
@@ -26,23 +31,45 @@ def part_of(time: int, length: int | None) -> int:
 
 
 def write_table(
-    transaction: Transaction, item: Object, table: pa.Table, *, inserts_only: bool, arrived_in: int | None = None
+    transaction: Transaction,
+    item: Object,
+    table: pa.Table,
+    *,
+    inserts_only: bool,
+    arrived_in: int | None = None,
+    together: bool = False,
 ) -> int:
-    """Write rows of a log (with `__t`, unless it is a state) and add them to the transaction. Returns their number."""
+    """Write rows of a log (with `__t`, unless it is a state) and add them to the transaction. Returns their number.
+
+    Each temporal part has a file of its own; `together`, small ones that follow each other share one.
+    """
     if table.num_rows == 0:
         return 0
     if "__t" not in table.column_names:
-        _add(transaction, item, 0, table, None, inserts_only, arrived_in)
+        _add(transaction, item, (0, 0), table, None, inserts_only, arrived_in)
         return int(table.num_rows)
     times = table.column("__t").to_numpy()
     if item.partition_length is None:
-        _add(transaction, item, 0, table, times, inserts_only, arrived_in)
+        _add(transaction, item, (0, 0), table, times, inserts_only, arrived_in)
         return int(table.num_rows)
     subscripts = times // (item.partition_length * MICROS)
-    for part in np.unique(subscripts):
-        inside = subscripts == part
-        _add(transaction, item, int(part), table.filter(pa.array(inside)), times[inside], inserts_only, arrived_in)
+    if (subscripts[1:] < subscripts[:-1]).any():
+        order = np.argsort(subscripts, kind="stable")
+        table, times, subscripts = table.take(pa.array(order)), times[order], subscripts[order]
+    starts = np.flatnonzero(np.diff(subscripts, prepend=subscripts[0] - 1))
+    for start, end in _runs(starts, len(times), TOGETHER if together else 1):
+        parts = (int(subscripts[start]), int(subscripts[end - 1]))
+        _add(transaction, item, parts, table.slice(start, end - start), times[start:end], inserts_only, arrived_in)
     return int(table.num_rows)
+
+
+def _runs(starts: npt.NDArray[np.int64], rows: int, least: int) -> Iterator[tuple[int, int]]:
+    """Where files begin and end, each of whole parts and, but for the last, of so many rows at least."""
+    begin = 0
+    for end in (*(int(start) for start in starts[1:]), rows):
+        if end - begin >= least or end == rows:
+            yield begin, end
+            begin = end
 
 
 def write_frame(transaction: Transaction, item: Object, frame: Any, engine: Engine, *, inserts_only: bool) -> int:
@@ -81,12 +108,12 @@ def add_file(transaction: Transaction, item: Object, file: Written, *, timed: bo
 def _add(
     transaction: Transaction,
     item: Object,
-    part: int,
+    parts: tuple[int, int],
     table: pa.Table,
     times: Any,
     inserts_only: bool,
     arrived_in: int | None,
 ) -> None:
-    written = transaction.files.write(transaction.files.new_folder(item.name, part, transaction.version), table)
+    written = transaction.files.write(transaction.files.new_folder(item.name, parts[0], transaction.version), table)
     oldest, newest = (None, None) if times is None else (int(times.min()), int(times.max()))
-    transaction.add_part(NewPart(item.id, part, part, (written,), oldest, newest, inserts_only, None, arrived_in))
+    transaction.add_part(NewPart(item.id, *parts, (written,), oldest, newest, inserts_only, None, arrived_in))

@@ -246,6 +246,10 @@ def _add_days(term: Term, operand: Any, days: Any) -> Any:
     return found
 
 
+def _add_micros(term: Term, operand: Any) -> Any:
+    return pc.add_checked(operand.cast(pa.int64()), term.value).cast(term.type)
+
+
 def _check_days(operand: Any) -> None:
     """Calendars end somewhere, and not everywhere on the same day."""
     days = operand.cast(pa.int32())
@@ -278,4 +282,5 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "substring": lambda term, operand: pc.utf8_slice_codeunits(operand, start=term.value[0], stop=term.value[1]),
     **dict.fromkeys(("year", "month", "day"), _part_of_date),
     "add_days": _add_days,
+    "add_micros": _add_micros,
 }

@@ -50,6 +50,22 @@ def pattern_functions(
     describe
         Tells the column types of a Spark query; asked for aggregates over expressions whose type no rule tells.
     """
+    runs, final = _bound(query, view, helper, source, length, describe)
+    initialize, update = (joined_initialize, joined_update) if one_row else (folded_initialize, folded_update)
+    return _statement(helper, initialize(runs, "i"), update(runs, "j"), length), final
+
+
+def sequence_of(
+    query: Query, view: str, helper: str, source: PatternSource, length: int, describe: Describe | None = None
+) -> list[str]:
+    """The columns by which the rows of a group are put in order, the first first."""
+    return _bound(query, view, helper, source, length, describe)[0].columns_read()
+
+
+def _bound(
+    query: Query, view: str, helper: str, source: PatternSource, length: int, describe: Describe | None
+) -> tuple[Runs, str]:
+    """The runs that the helper keeps, and the statement of the final view, which tells what they must keep."""
     bound = bind_columns(describe_pattern(query), source, describe)
     if length < 1 or length % source.length:
         raise DefinitionError(
@@ -59,10 +75,9 @@ def pattern_functions(
             place=query.place,
         )
     runs = bind_runs(bound, helper, length)
-    final = _final(query, view, helper, runs, length)  # first: it tells what the helper must keep
-    initialize, update = (joined_initialize, joined_update) if one_row else (folded_initialize, folded_update)
+    final = _final(query, view, helper, runs, length)
     runs.complete()
-    return _statement(helper, initialize(runs, "i"), update(runs, "j"), length), final
+    return runs, final
 
 
 def _statement(name: str, initialize: str, update: str, length: int) -> str:

@@ -1,0 +1,173 @@
+"""Parts of a view made in this process: its query evaluated over what it reads, where that is known to be the same.
+
+The engine takes as long to begin as this takes for millions of rows. What cannot be evaluated here, or is too much for
+one machine's memory, is asked of the engine as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.binder import NotBound, bind
+from headrace.algebra.core import Names, cast, column_of, to_core
+from headrace.algebra.nodes import Column, Node, Project
+from headrace.algebra.part_wise.lifting import PART
+from headrace.algebra.part_wise.references import Reference
+from headrace.algebra.pushdown import optimise
+from headrace.errors import EngineError
+from headrace.language import Query, normalise_type
+from headrace.maintenance.evaluating import Evaluation, evaluation
+from headrace.maintenance.kernels.scalars import NotHere
+from headrace.maintenance.logs import relation_fields
+from headrace.maintenance.relations import Relations, least
+from headrace.maintenance.small_logs import PART_TIMESTAMP
+from headrace.runtime.delta_functions import Step
+from headrace.runtime.home import Home
+from headrace.runtime.plans import types_of
+from headrace.storage.bags import take
+from headrace.storage.records import Object
+from headrace.storage.writer import MICROS
+
+#: So many columns of as many rows as a change may have are read into this process.
+_COLUMNS = 16
+
+
+def part_here(home: Home, relations: Relations, step: Step, part: int, rows: int, view: Object) -> pa.Table | None:
+    """The rows of a part, in the view's types; None where the engine has to be asked.
+
+    `rows` is how many the part is made of.
+    """
+    found = evaluation_of(home, relations, step, rows, view)
+    if found is None:
+        return None
+    tables = {}
+    for scan in found.scans:
+        table = part_table(home, relations, step, scan.relation, part, scan.sources)
+        if table is None:
+            return None
+        tables[scan] = table
+    try:
+        return found.over(tables).rename_columns(view.names)
+    except NotHere:
+        return None
+
+
+def parts_here(
+    home: Home, relations: Relations, step: Step, first: int, last: int, rows: int, view: Object
+) -> pa.Table | None:
+    """The rows of the parts from `first` to `last`, the last column telling which; None where the engine is asked."""
+    found = evaluation_of(home, relations, step, rows, view, many=True)
+    if found is None:
+        return None
+    tables = {}
+    for scan in found.scans:
+        reference = step.inputs[scan.relation][1]
+        assert reference is not None
+        columns = ["__t", *(name for name in scan.sources if name != PART)]
+        span = (reference.needs(first)[0], reference.needs(last)[1])
+        table = _read(home, relations, relations.source.find(reference.name), reference, span, columns)
+        parted = None if table is None else _parted(home, table, reference, (first, last))
+        if parted is None:
+            return None
+        tables[scan] = parted
+    try:
+        return found.over(tables).rename_columns([*view.names, PART])
+    except NotHere:
+        return None
+
+
+def evaluation_of(
+    home: Home, relations: Relations, step: Step, rows: int, view: Object, *, many: bool = False
+) -> Evaluation | None:
+    """How a step is evaluated here, for one part or for many; None where it cannot be, or `rows` it reads are many."""
+    if step.whole or not home.fits_here(rows // _COLUMNS):
+        return None
+    found = _known(home, relations, step, view, many)
+    return None if found is None or not _fits(home, rows, max(len(scan.sources) for scan in found.scans)) else found
+
+
+def _fits(home: Home, rows: int, columns: int) -> bool:
+    return home.fits_here(rows * columns // _COLUMNS)
+
+
+def part_table(
+    home: Home, relations: Relations, step: Step, number: int, part: int, columns: Sequence[str]
+) -> pa.Table | None:
+    """Some columns of the parts that a part needs of a step's relation; None where the engine has to tell them."""
+    reference = step.inputs[number][1]
+    assert reference is not None
+    item = relations.source.find(reference.name)
+    return _read(home, relations, item, reference, reference.needs(part), columns)
+
+
+def _read(
+    home: Home, relations: Relations, item: Object, reference: Reference, span: tuple[int, int], columns: Sequence[str]
+) -> pa.Table | None:
+    length = reference.length * MICROS
+    stored = relations.source.parts(item)
+    upto = least((span[1] + 1) * length - 1, relations.reach(item, stored))
+    extra = [name for name in columns if name in ("__t", PART_TIMESTAMP)]
+    own = [name for name in columns if name not in extra]
+    return home.logs.table(item, stored, upto, forgotten_before=span[0] * length, extra=extra, columns=own)
+
+
+def _parted(home: Home, table: pa.Table, reference: Reference, made: tuple[int, int]) -> pa.Table | None:
+    """Each row once for every part of the view that it goes into; None where these are too many."""
+    numbers, whose = np.unique(table.column("__t").to_numpy() // (reference.length * MICROS), return_inverse=True)
+    touched = [reference.touched((int(number), int(number)), made) for number in numbers]
+    counts = np.array([len(parts) for parts in touched], dtype=np.int64)[whose]
+    if not _fits(home, int(counts.sum()), table.num_columns):
+        return None
+    starts = np.array([parts[0] if parts else 0 for parts in touched], dtype=np.int64)[whose]
+    owner = np.repeat(np.arange(table.num_rows), counts)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return take(table.drop_columns(["__t"]), owner).append_column(PART, pa.array(starts[owner] + within))
+
+
+def _known(home: Home, relations: Relations, step: Step, view: Object, many: bool) -> Evaluation | None:
+    """How the query of a step is evaluated here, worked out once."""
+    query = step.many if many else step.query
+    if query is None:
+        return None
+    items = [relations.source.find(name) for name, _reference in step.inputs]
+    shapes = tuple((item.id, item.columns, item.log, item.options.get("exposes_ts")) for item in items)
+    key = ("parts" if many else "part", query, shapes, view.columns)
+    if key not in home.plans:
+        fields = [
+            [(field.name, field.type) for field in relation_fields(item)]
+            + ([(PART_TIMESTAMP, "TIMESTAMP")] if ref.part_timestamp else [])
+            + ([(PART, "BIGINT")] if many else [])
+            for item, ref in zip(items, step.query.relations(), strict=True)
+        ]
+        types = [*(column.type for column in view.columns), *(["BIGINT"] if many else [])]
+        home.plans[key] = _worked_out(home, query, items, fields, types)
+    known: Evaluation | None = home.plans[key]
+    return known
+
+
+def _worked_out(
+    home: Home,
+    query: Query,
+    items: Sequence[Object],
+    fields: Sequence[Sequence[tuple[str, str]]],
+    types: Sequence[str],
+) -> Evaluation | None:
+    stored = [(item.name, columns) for item, columns in zip(items, fields, strict=True)]
+    try:
+        root = bind(query.without_parts(), stored, lambda text: types_of(home, text)).root
+    except (NotBound, EngineError):
+        return None
+    return evaluation(to_core(optimise(_typed(root, [normalise_type(kind) for kind in types]))), home.engine.kind)
+
+
+def _typed(root: Node, types: Sequence[str]) -> Node:
+    """The result in the types that the view's columns have."""
+    if [normalise_type(column.type) for column in root.columns] == types:
+        return root
+    names = Names(root)
+    made = tuple(Column(names.fresh("typed"), kind) for kind in types)
+    items = tuple(cast(column_of(name), kind) for name, kind in zip(root.names, types, strict=True))
+    return Project(root, made, items)
