@@ -95,7 +95,7 @@ def test_syncsql_example_6() -> None:
 
 def test_syncsql_example_8() -> None:
     hot = view("create STREAMED view H as select RoomID from R[Sync2](RoomTempStr) R where R.Temperature > 80")
-    assert hot.query.features() == ("SYNC",)
+    assert [ref.sync for ref in hot.query.relations()] == ["Sync2"]
     assert relation_names(hot) == ["RoomTempStr"]
     assert hot.query == select("SELECT RoomID FROM RoomTempStr SYNC Sync2 AS R WHERE R.Temperature > 80").query
 
@@ -133,7 +133,7 @@ def test_syncsql_example_14() -> None:
         "where N.currTime - 5 < R.TS <= N.currTime"
     )
     assert relation_names(window) == ["S", "TwoUnitsSlide"]
-    assert window.query.features() == ("SYNC",)
+    assert [ref.sync for ref in window.query.relations()] == ["Sync2", None]
 
 
 # -- ESL (Stream Mill) ----------------------------------------------------------------------------------------------

@@ -78,8 +78,8 @@ class HeadraceGenerator(SparkGenerator):
 
     def print_relation(self, expression: nodes.Relation) -> str:
         name = self.table_parts(expression)
-        if expression.args.get("changes_of"):
-            name = f"CHANGES({name})"
+        if shown := expression.args.get("changes_of"):
+            name = f"{shown}({name})"
         # A part is written as in the paper, close to its relation: M[j-1].
         suffixes = [
             ("" if isinstance(suffix, nodes.PartReference) else " ") + self.sql(suffix)

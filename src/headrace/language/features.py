@@ -7,7 +7,6 @@ from sqlglot import exp
 from headrace.language import nodes
 
 _NAMES: tuple[tuple[type[exp.Expr], str], ...] = (
-    (nodes.Sync, "SYNC"),
     (nodes.Pattern, "PATTERN"),
     (exp.MatchRecognize, "MATCH_RECOGNIZE"),
     *((kind, kind.spelling) for kind in nodes.RELATION_TO_STREAM.values()),

@@ -81,7 +81,7 @@ class AsOfSnapshot(Suffix):
 
 
 class Relation(exp.Table):
-    """A named relation with suffixes; `changes_of` marks ``CHANGES(v)``."""
+    """A named relation with suffixes; `changes_of` is CHANGES or SYNC_POINTS, of which it stands in brackets."""
 
     arg_types: ClassVar[dict[str, bool]] = {**exp.Table.arg_types, "suffixes": False, "changes_of": False}
 

@@ -18,6 +18,7 @@ from headrace.language.parts import at_part, without_parts
 from headrace.language.relations import RelationRef, describe_relation, find_relations
 from headrace.language.shape import QueryShape, find_shape
 from headrace.language.spark_text import hide_and_convert_part_timestamps, put_names
+from headrace.language.synchronized import through_regulators
 from headrace.language.times import parse_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,6 +82,12 @@ class Query:
     def at_part(self, part: int) -> Query:
         """The query with its part variable set: `M[j-1]` becomes `M[6]` for part 7."""
         return Query(at_part(self.tree, part), self.output)
+
+    def through_regulators(self) -> Query:
+        """The query with every `S SYNC y` read from the regulator of S by y."""
+        if not any(ref.sync is not None for ref in self.relations()):
+            return self
+        return Query(through_regulators(self.tree), self.output, place=self.place)
 
     def without_parts(self) -> Query:
         """The query with every relation read as a whole: `M[j-1]` becomes `M`."""

@@ -177,11 +177,11 @@ class HeadraceParser(PatternParser):
             and (found := self._parse_relational_view())
         ):
             return found
-        if word == "CHANGES" and self._next.token_type == TokenType.L_PAREN:
+        if word in ("CHANGES", "SYNC_POINTS") and self._next.token_type == TokenType.L_PAREN:
             self._advance(2)
             changed = self._parse_plain_name()
             self._match_r_paren()
-            changed.set("changes_of", True)
+            changed.set("changes_of", word)
             return changed
         if self._curr.token_type in (TokenType.L_PAREN, TokenType.LATERAL, TokenType.UNNEST, TokenType.VALUES):
             return None

@@ -16,6 +16,7 @@ from sqlglot import exp
 from headrace.errors import DefinitionError, LanguageError, Place
 from headrace.language import nodes
 from headrace.language.parts import PartRange, parts_of
+from headrace.language.synchronized import sync_of
 from headrace.language.tokens import place_at
 from headrace.language.windows import Window, window_of
 
@@ -35,12 +36,17 @@ class RelationRef:
     """One mention of a relation in a query."""
 
     name: str
-    kind: Literal["relation", "changes"] = "relation"
+    kind: Literal["relation", "changes", "points"] = "relation"
     as_of: AsOf | None = None
     part_timestamp: bool = False
     window: Window | None = None
     parts: PartRange | None = None
+    sync: str | None = None
     place: Place | None = field(default=None, compare=False)
+
+
+#: What a function around a relation's name shows of it.
+_KINDS: dict[str, Literal["changes", "points"]] = {"CHANGES": "changes", "SYNC_POINTS": "points"}
 
 
 def find_relations(tree: exp.Expr) -> list[exp.Table]:
@@ -100,11 +106,12 @@ def describe_relation(table: exp.Table, text: str | None) -> RelationRef:
             as_of = AsOf(snapshot=int(suffix.name))
     return RelationRef(
         name=table.name,
-        kind="changes" if table.args.get("changes_of") else "relation",
+        kind=_KINDS.get(str(table.args.get("changes_of")), "relation"),
         as_of=as_of,
         part_timestamp=any(table is found for found in tables_with_part_timestamp(table.root())),
         window=window_of(table.args.get("suffixes") or (), place),
         parts=parts_of(table.args.get("suffixes") or (), place),
+        sync=sync_of(table.args.get("suffixes") or (), place),
         place=place,
     )
 

@@ -4,10 +4,10 @@ Rows die in windows on time, and where a query compares them with Now (`algebra.
 from the rows. A use of Now that follows from nothing is read at the other points alone: the current time of such a view
 is that of the last change of what it reads.
 
-A view that is refreshed EVERY d has its points on the grid of multiples of d instead; what happened between two of them
-is released at the later one. The first point of every view is its birth, at which all it then has is released. A view
-that keeps only its state has no log of times: they are its own points, worked out from what it reads, up to where its
-last refresh left it.
+A view that is refreshed EVERY d, or synchronized by a stream, has its points on a grid instead (`grids`); what happened
+between two of them is released at the later one. The first point of every view is its birth, at which all it then has
+is released. A view that keeps only its state has no log of times: they are its own points, worked out from what it
+reads, up to where its last refresh left it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from headrace.algebra.clock_reads import Crossing
 from headrace.language import Query, RelationRef
+from headrace.maintenance.grids import NOT_YET, Grid, Multiples, Points, Times
 from headrace.maintenance.logs import Logs, tag_names
 from headrace.maintenance.relations import Relations, least
 from headrace.maintenance.windows import reach_back, turns
@@ -37,7 +38,8 @@ def reaches(relations: Relations, inputs: Iterable[Object]) -> dict[int, int]:
 
 def _left_at(relations: Relations, view: Object) -> int | None:
     last = relations.source.last_refresh(view)
-    return None if last is None else last.point
+    # What is synchronized and has had no point yet has not been read at any time.
+    return None if last is None or last.point == -NOT_YET else last.point
 
 
 def _logged_until(relations: Relations, item: Object) -> int | None:
@@ -51,10 +53,29 @@ def points_of(relations: Relations, view: Object, start: int | None, end: int | 
     born = view.option("born")
     first = born if start is None else start if born is None else max(start, born)
     query = relations.query_of(view)
-    points = points_between(relations, relations.source.needs(view), first, end, view.option("every"), query)
+    points = points_between(relations, relations.source.needs(view), first, end, grid_of(relations, view), query)
     if born is not None and born == first and born not in points and (end is None or born <= end):
         return [born, *points]
     return points
+
+
+def grid_of(relations: Relations, view: Object) -> Grid | None:
+    """The grid that a view's points lie on, as far as it is known; None where it changes whenever its inputs do."""
+    every, stream = view.option("every"), view.option("sync")
+    if stream is not None:
+        return Points(times_of(relations, relations.source.find(stream), None, None))
+    return None if every is None else Multiples(int(every))
+
+
+def point_at(relations: Relations, view: Object, time: int) -> int:
+    """The time a view shows at `time`: the same, or the last point of its grid since its birth."""
+    grid, born = grid_of(relations, view), view.option("born")
+    if grid is None:
+        return time
+    found = grid.floor(time)
+    if born is not None and born <= time and (found is None or found < born):
+        return int(born)
+    return time if found is None else found
 
 
 def points_between(
@@ -62,21 +83,23 @@ def points_between(
     inputs: Iterable[Object],
     start: int | None,
     end: int | None,
-    every: int | None,
+    grid: Grid | None,
     query: Query | None = None,
 ) -> list[int]:
     """The points of a query over `inputs` from `start` (inclusive) up to `end`, in order.
 
     Without the query itself, those at which its inputs change.
     """
-    first = start if every is None or start is None else start - every
+    first = start if grid is None or start is None else grid.before(start)
     if query is not None and query.reads_clock:
         times = _timed(relations, query, first, end)
     else:
-        times = [_times_of(relations, item, first, end) for item in inputs]
+        times = [times_of(relations, item, first, end) for item in inputs]
+        times += _synchronized(relations, query, first, end)
     points = np.unique(np.concatenate(times)) if times else np.empty(0, dtype=np.int64)
-    if every is not None:
-        points = np.unique(-(-points // every) * every)
+    if grid is not None:
+        points = np.unique(grid.ceilings(points))
+        points = points[points != NOT_YET]
     if end is not None:
         points = points[points <= end]
     if start is not None:
@@ -84,7 +107,19 @@ def points_between(
     return [int(point) for point in points]
 
 
-def _times_of(relations: Relations, item: Object, start: int | None, end: int | None) -> np.ndarray:
+def _synchronized(relations: Relations, query: Query | None, start: int | None, end: int | None) -> list[Times]:
+    """The points of the synchronization streams that a query names."""
+    streams = [] if query is None else dict.fromkeys(ref.sync for ref in query.relations() if ref.sync is not None)
+    return [times_of(relations, relations.source.find(name), start, end) for name in streams]
+
+
+def released_at(relations: Relations, stream: str, time: int) -> int:
+    """The newest point of a synchronization stream up to `time`; the beginning of time if there is none."""
+    found = Points(times_of(relations, relations.source.find(stream), None, time)).floor(time)
+    return -NOT_YET if found is None else found
+
+
+def times_of(relations: Relations, item: Object, start: int | None, end: int | None) -> np.ndarray:
     """The times at which an input may have changed."""
     if item.log == "state":
         found = points_of(relations, item, start, least(end, _left_at(relations, item)))
@@ -107,13 +142,13 @@ def refresh_time(
 
 
 def dies_by_now(
-    relations: Relations, query: Query, inputs: Sequence[Object], after: int | None, every: int | None
+    relations: Relations, query: Query, inputs: Sequence[Object], after: int | None, grid: Grid | None
 ) -> bool:
     """Whether the clock has passed a point of the view after `after`, though nothing need have arrived."""
     if not query.reads_clock:
         return False
     start = None if after is None else after + 1
-    return bool(points_between(relations, inputs, start, relations.now, every, query))
+    return bool(points_between(relations, inputs, start, relations.now, grid, query))
 
 
 def _timed(relations: Relations, query: Query, start: int | None, end: int | None) -> list[np.ndarray]:
@@ -124,10 +159,10 @@ def _timed(relations: Relations, query: Query, start: int | None, end: int | Non
     for ref in dict.fromkeys(references):
         item = relations.source.find(ref.name)
         if ref.window is None:
-            found.append(_times_of(relations, item, start, end))
+            found.append(times_of(relations, item, start, end))
         else:
             first = None if start is None else start - reach_back(ref.window)
-            found.append(turns(ref.window, _times_of(relations, item, first, end)))
+            found.append(turns(ref.window, times_of(relations, item, first, end)))
     found += [_crossed(relations, references[one.relation], one, end) for one in asked.reads.crossings]
     for lifted in asked.lifted:
         born = relations.grown(relations, lifted.inner, relations.now if end is None else end, monotonic=True)

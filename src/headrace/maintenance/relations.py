@@ -45,7 +45,8 @@ class Relations:
 
     `reach` tells how far an object may be read, `forgotten` before which time its rows are gone, `query_of` a view's
     query, and `earlier` gives the same for an earlier snapshot. `clock` is what the clock shows, None if it has seen no
-    time yet; `grown` works out results that only grow.
+    time yet; `grown` works out results that only grow; `shown_at` tells which time a view shows at a time,
+    `released_at` up to which time a synchronization stream has released changes, and `points_of` a view's points.
     """
 
     logs: Logs
@@ -57,6 +58,9 @@ class Relations:
     changes_of: Callable[[Relations, Object, int | None, int | None], Any]
     clock: int | None
     grown: Callable[..., Grown]
+    shown_at: Callable[[Relations, Object, int], int]
+    released_at: Callable[[Relations, str, int], int]
+    points_of: Callable[[Relations, Object], Any]
 
     @property
     def now(self) -> int:
@@ -78,7 +82,7 @@ class Relations:
             refresh = self.source.last_refresh(item)
             if time is not None and refresh is not None and refresh.point is not None and time < refresh.point:
                 seen = self.as_refreshed(refresh)
-                return seen.evaluate(self.query_of(item), point_at(item, time)).toDF(*item.names)
+                return seen.evaluate(self.query_of(item), seen.shown_at(seen, item, time)).toDF(*item.names)
             return self.logs.relation(item, parts, None)
         if PART_TIMESTAMP in extra and item.partition_length is None:
             raise DefinitionError(*_no_times(item, extra))
@@ -233,6 +237,8 @@ class Relations:
 
     def _moment(self, ref: RelationRef, time: int | None) -> tuple[Relations, int | None]:
         """Where and when a reference is to be read."""
+        if ref.sync is not None:
+            return self, self.released_at(self, ref.sync, self.now if time is None else time)
         if ref.as_of is None:
             return self, time
         if ref.as_of.snapshot is not None:
@@ -242,6 +248,8 @@ class Relations:
     def _referred(self, ref: RelationRef, item: Object, time: int | None, extra: Sequence[str]) -> Any:
         if ref.kind == "changes":
             return self.changes_of(self, item, None, time)
+        if ref.kind == "points":
+            return self.points_of(self, item)
         if ref.parts is not None:
             return self.parts(ref, item, extra)
         # Only a time somebody asks for: a refresh that catches up passes through times that are forgotten at its end.
@@ -264,15 +272,6 @@ class Relations:
                 f"{forgotten / 1_000_000:g} s.",
                 hint=f"ALTER {item.kind.upper()} {item.name} SET (retain = ...) keeps more from now on.",
             )
-
-
-def point_at(view: Object, time: int) -> int:
-    """The time a view shows at `time`: the same, or with REFRESH EVERY the last one on the grid since its birth."""
-    every, born = view.option("every"), view.option("born")
-    if every is None:
-        return time
-    grid = int(time // every * every)
-    return int(born) if born is not None and grid < born <= time else grid
 
 
 def least(*times: int | None) -> int | None:

@@ -16,8 +16,8 @@ from headrace.errors import DefinitionError
 from headrace.language import Query, normalise_type
 from headrace.maintenance.differentiate import changes_at
 from headrace.maintenance.logs import ddl, log_fields, tags_of_signed_rows
-from headrace.maintenance.points import points_between, points_of
-from headrace.maintenance.relations import Relations, least, point_at
+from headrace.maintenance.points import point_at, points_between, points_of
+from headrace.maintenance.relations import Relations, least
 from headrace.storage.records import Field, Object
 
 
@@ -58,7 +58,7 @@ def _worked_out(relations: Relations, view: Object, since: int | None, upto: int
     points = points_of(seen, view, None if since is None else since + 1, least(upto, refresh.point))
     previous = None
     if since is not None and (born is None or since >= born):
-        previous = seen.evaluate(query, point_at(view, since))
+        previous = seen.evaluate(query, point_at(seen, view, since))
     return _tags(relations, view, changes_at(seen, view, query, points, previous))
 
 

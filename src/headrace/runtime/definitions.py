@@ -275,11 +275,19 @@ def drop(transaction: Transaction, statement: Drop) -> list[Object]:
     # A source that was made for this stream alone goes with it, and so do the helpers of views.
     made_for = [other for other in snapshot.needs(item) if other.name == f"{item.name}__source"]
     made_for += [helper for one in gone for helper in snapshot.needs(one) if helper.option("helper")]
+    made_for += _unread_regulators(snapshot, gone)
     for source in made_for:
         gone += [other for other in _closure(snapshot, source) if other not in gone]
     for other in gone:
         transaction.end(other)
     return gone
+
+
+def _unread_regulators(snapshot: Snapshot, gone: list[Object]) -> list[Object]:
+    """The regulators that nobody reads once some objects are gone."""
+    ids = {item.id for item in gone}
+    found = {item.id: item for one in gone for item in snapshot.needs(one) if item.option("regulator")}
+    return [item for item in found.values() if all(other.id in ids for other in snapshot.dependents(item))]
 
 
 def _closure(snapshot: Snapshot, item: Object) -> list[Object]:

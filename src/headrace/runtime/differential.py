@@ -16,7 +16,7 @@ from headrace.maintenance.execution import Execution
 from headrace.maintenance.here import Here
 from headrace.maintenance.kept import Held
 from headrace.maintenance.operators.base import Clock
-from headrace.maintenance.points import points_between
+from headrace.maintenance.points import grid_of, points_between
 from headrace.maintenance.program import schedule
 from headrace.maintenance.readings import BORN
 from headrace.maintenance.relations import Relations, least
@@ -78,7 +78,7 @@ def gather(
     def points() -> list[int]:
         query = relations.query_of(view)
         inputs = relations.source.needs(view)
-        return points_between(relations, inputs, last.point, point, view.option("every"), query)
+        return points_between(relations, inputs, last.point, point, grid_of(relations, view), query)
 
     shown = columns_read(plan)
     for number, source in enumerate(plan.reads):
@@ -87,9 +87,9 @@ def gather(
         key = (item.id, window, reading, signed, direct)
         if key not in made:
             upto = relations.reach(item, relations.source.parts(item))
-            if view.option("every") is not None:
+            if view.on_grid:
                 if item.maintained:
-                    raise NoDelta(f"{item.name} may be ahead of the grid of REFRESH EVERY")
+                    raise NoDelta(f"{item.name} may be ahead of {view.name}'s own points")
                 upto = least(upto, point)
             read = _as_read(view, last)
             clock = (last.point, point or 0)
@@ -114,7 +114,7 @@ def gather(
 
 def _as_read(view: Object, last: RefreshRecord) -> RefreshRecord:
     """On a grid, a view has read its inputs only up to its own point."""
-    if view.option("every") is None or last.point is None:
+    if not view.on_grid or last.point is None:
         return last
     reaches = {item: min(time, last.point) for item, time in last.reaches.items()}
     return replace(last, reaches=reaches)
@@ -126,7 +126,7 @@ def can_stand(view: Object, plan: Plan) -> bool:
     Not where anything goes by the clock, or where the view keeps when its rows came and went.
     """
     plain = all(read.reading.plain and read.ref.window is None for read in plan.reads)
-    return view.log == "state" and view.option("every") is None and plain and not (plan.grows or plan.lifetimes)
+    return view.log == "state" and not view.on_grid and plain and not (plan.grows or plan.lifetimes)
 
 
 def changed_rows(deltas: Deltas, plan: Plan, since: RefreshRecord) -> dict[int, int]:
@@ -189,7 +189,7 @@ def refresh_by_changes(
     looked_at = states.apply(transaction, done.states)
     states.forget_dead(transaction, view, clock.now)
     table = done.changes.get(0)
-    written = 0 if table is None or not write else _write(transaction, view, plan, table)
+    written = 0 if table is None or not write else _write(home.relations(transaction), transaction, view, plan, table)
     return Changed(rows, written, looked_at)
 
 
@@ -203,23 +203,23 @@ def _kinds(plan: Plan, changes: dict[int, Delta]) -> dict[int, Change]:
     return found
 
 
-def _write(transaction: Transaction, view: Object, plan: Plan, table: pa.Table) -> int:
+def _write(relations: Relations, transaction: Transaction, view: Object, plan: Plan, table: pa.Table) -> int:
     if plan.grows:
         # What only comes is netted with who made it, and then not again.
         table = consolidate(table.combine_chunks())
         table = table.filter(pc.greater(table.column("__w"), 0))
     names = [*plan.root.names[: len(view.names)], "__t", "__w"]
     table = table.select(names).rename_columns([*view.names, "__t", "__w"])
-    every = view.option("every")
+    grid = grid_of(relations, view)
     if view.log == "state":
         table = table.drop_columns(["__t"])
-    elif every is not None and table.num_rows:
+    elif grid is not None and table.num_rows:
         times = table.column("__t").to_numpy()
         # The first point of a view is its birth, on the grid or not.
         born = np.iinfo(np.int64).min if view.option("born") is None else view.option("born")
-        grid = np.where(times <= born, born, -(-times // every) * every)
-        table = table.set_column(len(view.names), "__t", pa.array(grid))
-    if view.log == "state" or every is not None or not plan.grows:
+        released = np.where(times <= born, born, grid.ceilings(times))
+        table = table.set_column(len(view.names), "__t", pa.array(released))
+    if view.log == "state" or grid is not None or not plan.grows:
         table = consolidate(table.combine_chunks())
     inserts = table.num_rows == 0 or bool(pc.all(pc.equal(table.column("__w"), 1)).as_py())
     return write_table(transaction, view, table, inserts_only=inserts)
@@ -257,7 +257,7 @@ def _building(
     held: dict[tuple[int, str], Held], total: int, buckets: int,
 ) -> Building:  # fmt: skip
     relations = home.relations(transaction)
-    time = point if view.option("every") is not None else None
+    time = point if view.on_grid else None
     frames = {}
     known = {item.id: item for item in transaction.objects("table", "stream", "view")}
     for number, asked in enumerate(plan.reads):

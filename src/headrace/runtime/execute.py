@@ -40,7 +40,9 @@ from headrace.runtime.merge import merge
 from headrace.runtime.mutations import delete, insert, put, update
 from headrace.runtime.part_views import create_part_view
 from headrace.runtime.refreshing import advance, refresh
+from headrace.runtime.regulators import ensure_regulators
 from headrace.runtime.strategy import check_strict
+from headrace.runtime.synchronization import ensure_clock_stream
 from headrace.runtime.translated_views import create_translated_view
 from headrace.runtime.translation import is_translated
 from headrace.runtime.views import create_view
@@ -111,6 +113,9 @@ def _table_of_query(home: Home, transaction: Transaction, statement: CreateTable
 def _view(home: Home, _listeners: Listeners, statement: CreateView | CreateStream) -> Info:
     if statement.if_not_exists and home.snapshot().get(statement.name) is not None:
         return _made(statement, f"{statement.name} was there already.")
+    if statement.query is not None:
+        ensure_clock_stream(home, statement.query)
+        ensure_regulators(home, statement.query)
     with home.transaction(statement.name_of_statement) as transaction:
         if isinstance(statement, CreateView) and is_translated(home.relations(transaction), statement):
             view, made = create_translated_view(home, transaction, statement)

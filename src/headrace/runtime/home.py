@@ -17,7 +17,9 @@ from headrace.errors import DefinitionError, StorageError
 from headrace.language import CreateStream, CreateView, CreateViewDelta, Query, parse_one
 from headrace.maintenance.births import grown
 from headrace.maintenance.logs import Logs
+from headrace.maintenance.points import point_at, released_at
 from headrace.maintenance.relations import Relations
+from headrace.maintenance.sync_points import sync_points
 from headrace.runtime.changes import tagged
 from headrace.runtime.clock import MODES, clock_of, forgotten_before, horizon
 from headrace.storage import housekeeping
@@ -137,6 +139,9 @@ class Home:
             tagged,
             clock_of(mode, seen.clock, seen.advanced_to, now),
             grown,
+            point_at,
+            released_at,
+            sync_points,
         )
 
     def set_options(self, transaction: Transaction, given: Mapping[str, Any]) -> None:
@@ -203,7 +208,7 @@ def _parsed(definition: str) -> Query:
         return statement.update
     if not isinstance(statement, CreateView | CreateStream) or statement.query is None:
         raise DefinitionError("NOT_A_VIEW", "This object has no query.")
-    return statement.query
+    return statement.query.through_regulators()
 
 
 def query_of(view: Object) -> Query:

@@ -106,7 +106,7 @@ def _read_through(source: Snapshot, query: Query, timed: bool) -> list[Object]:
 
 def _policies(item: Object) -> tuple[object, ...]:
     """When a view is refreshed, if not always."""
-    return tuple(item.option(policy) for policy in ("every", "after_rows", "on_demand"))
+    return tuple(item.option(policy) for policy in ("every", "sync", "after_rows", "on_demand"))
 
 
 def _inlined(item: Object, timed: bool) -> bool:

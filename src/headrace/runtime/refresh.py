@@ -16,8 +16,8 @@ from headrace.errors import EngineError
 from headrace.language import Query
 from headrace.maintenance.deltas import NoDelta
 from headrace.maintenance.kept import Held
-from headrace.maintenance.points import dies_by_now, reaches, refresh_time
-from headrace.maintenance.relations import Relations, point_at
+from headrace.maintenance.points import dies_by_now, grid_of, point_at, reaches, refresh_time
+from headrace.maintenance.relations import Relations
 from headrace.planner.cost import Costs
 from headrace.runtime.books import Book, Way, book_of, note
 from headrace.runtime.deltas import Deltas
@@ -106,7 +106,7 @@ def refresh_due(
             stale.add(view.id)
             continue
         changed = view.part_wise or _changed(relations, transaction, view, inputs)
-        if not (changed and (only or _due(transaction, view, inputs))):
+        if not (changed and (only or _due(relations, transaction, view, inputs))):
             continue
         mark = transaction.mark()
         try:
@@ -135,6 +135,7 @@ def _expect_inputs(
 ) -> None:
     """Say which keyed objects lie behind all these views: what they have become is worked out once."""
     snapshot = transaction.base
+    relations = home.relations(transaction)
     found: dict[int, Object] = {}
     shown: dict[int, set[str]] = defaultdict(set)
     wanted = {view.id for view in views}
@@ -146,9 +147,8 @@ def _expect_inputs(
             continue
         for item, columns in columns_read(plan).items():
             shown[item].update(columns)
-        if view.id in wanted and (asked or _due(transaction, view, inputs)):
+        if view.id in wanted and (asked or _due(relations, transaction, view, inputs)):
             found.update({item.id: item for item in inputs if item.log == "upsert"})
-    relations = home.relations(transaction)
     deltas.current.expect(list(found.values()), reaches(relations, found.values()), shown)
 
 
@@ -180,22 +180,23 @@ def _changed(relations: Relations, transaction: Transaction, view: Object, input
         if any(part.arrived_in > last.read_snapshot for part in relations.source.parts(item)):
             return True
     now = reaches(relations, inputs)
-    if view.option("every") is not None and any(reached > (last.point or -1) for reached in now.values()):
+    grid = grid_of(relations, view)
+    if grid is not None and any(reached > (last.point or -1) for reached in now.values()):
         return True
     if any(reached > last.reaches.get(str(item), BEGINNING) for item, reached in now.items()):
         return True
-    return dies_by_now(relations, query_of(view), inputs, last.point, view.option("every"))
+    return dies_by_now(relations, query_of(view), inputs, last.point, grid)
 
 
-def _due(transaction: Transaction, view: Object, inputs: list[Object]) -> bool:
+def _due(relations: Relations, transaction: Transaction, view: Object, inputs: list[Object]) -> bool:
     """Whether the view's policy lets it be refreshed now."""
     last = transaction.base.last_refresh(view)
-    every, after, demand = view.option("every"), view.option("after_rows"), view.option("on_demand")
-    if last is None or not (every or after or demand):
+    grid, after, demand = grid_of(relations, view), view.option("after_rows"), view.option("on_demand")
+    if last is None or not (grid or after or demand):
         return True
-    if every is not None and transaction.clock is not None:
-        grid = transaction.clock // every * every
-        if last.point is None or grid > last.point:
+    if grid is not None and transaction.clock is not None:
+        reached = grid.floor(transaction.clock)
+        if last.point is None or (reached is not None and reached > last.point):
             return True
     if after is not None:
         return _rows_since(transaction, inputs, last.read_snapshot) >= after
@@ -270,7 +271,9 @@ class _Refresh:
         self.relations = home.relations(transaction)
         self.last = self.relations.source.last_refresh(view)
         self.reached = reaches(self.relations, inputs)
-        self.point = _point(view, transaction, refresh_time(self.relations, query, inputs, self.reached))
+        self.point = _point(
+            self.relations, view, transaction, refresh_time(self.relations, query, inputs, self.reached)
+        )
         self.start = start_of(home, transaction, self.relations, view, inputs, self.reached, self.last)
         self.mode = mode_of(view)
 
@@ -287,6 +290,8 @@ class _Refresh:
             return self._whole(FIRST_TIME, plan)
         if kept is None or not (self.mode.always or self.deltas.current.keeps(plan.inputs, columns_read(plan))):
             return self._whole("what it keeps to follow changes was not there", plan)
+        if self._synchronized_anew():
+            return self._whole("points came late at which it is synchronized", plan)
         book = book_of(self.transaction, self.view)
         place = book.place(self.last)
         try:
@@ -405,13 +410,19 @@ class _Refresh:
             return None, error.message
         return found, None
 
+    def _synchronized_anew(self) -> bool:
+        """Whether what was released before would now be released at other points."""
+        if self.view.option("sync") is None or self.view.log == "state" or self.last is None:
+            return False
+        return self.start is not None and self.last.point is not None and self.start <= self.last.point
+
     def _worth_keeping(self, plan: Plan) -> bool:
         return self.mode.always or self._total(plan) >= FEW_ROWS[self.home.engine.kind]
 
 
-def _point(view: Object, transaction: Transaction, newest: int | None) -> int | None:
+def _point(relations: Relations, view: Object, transaction: Transaction, newest: int | None) -> int | None:
     """The time the view will be at: the newest its query can be asked for, on the grid if it has one."""
-    if view.option("every") is None:
+    if not view.on_grid:
         return newest
     clock = transaction.clock if transaction.clock is not None else newest
-    return None if clock is None else point_at(view, clock)
+    return None if clock is None else point_at(relations, view, clock)

@@ -14,6 +14,7 @@ from headrace.runtime.landing import streams_over
 from headrace.runtime.refresh import Refreshed, in_order, refresh_due
 from headrace.runtime.retention import forget, forget_helper_parts, unneeded_parts
 from headrace.runtime.streaming import land_available
+from headrace.runtime.synchronization import tick
 from headrace.storage import housekeeping
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object
@@ -49,6 +50,7 @@ def _batch(home: Home, listeners: Listeners, view: str | None, failed: Failed | 
             only = None if view is None else _maintained(transaction.base, view)
             sources = _sources(transaction.base, only)
             landed, more = poll(home, listeners, transaction, sources)
+            tick(home, transaction)
             done.views += refresh_due(home, transaction, only, failed)
     except BaseException:
         listeners.settle(landed=False)
@@ -92,6 +94,7 @@ def advance(home: Home, time: int) -> Refreshed:
             )
         transaction.advanced_to = time
         transaction.clock = time
+        tick(home, transaction)
         done.views += refresh_due(home, transaction)
     done.snapshot = home.snapshot().id
     tidy(home)

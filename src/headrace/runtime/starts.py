@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.maintenance.points import times_between
+from headrace.maintenance.grids import ceiling
+from headrace.maintenance.points import grid_of, times_between
 from headrace.maintenance.relations import Relations
 from headrace.runtime.clock import forgotten_before
 from headrace.runtime.home import Home
@@ -35,20 +36,20 @@ def start_of(
         earliest = [time for time in found if time is not None]
         if earliest:
             start = min(earliest) if last.point is None else min(*earliest, start)
-    every, born = view.option("every"), view.option("born")
+    grid, born = grid_of(relations, view), view.option("born")
     if start is None or (born is not None and start <= born):
         return None if born is None else int(born)
-    if every is not None:
-        start = -(-start // every) * every
-    edge = kept_from(view, transaction.base.parts(view))
+    if grid is not None:
+        start = ceiling(grid, start)
+    edge = kept_from(relations, view, transaction.base.parts(view))
     return start if edge is None else max(start, edge)
 
 
-def kept_from(view: Object, parts: Sequence[Part]) -> int | None:
+def kept_from(relations: Relations, view: Object, parts: Sequence[Part]) -> int | None:
     """Before this the view's log may have been folded, and cannot be made anew."""
     edge = forgotten_before(view, parts, None)
-    every = view.option("every")
-    return edge if edge is None or every is None else -(-edge // every) * every
+    grid = grid_of(relations, view)
+    return edge if edge is None or grid is None else ceiling(grid, edge)
 
 
 def changed_from(

@@ -9,7 +9,7 @@ from headrace.algebra.determinism import check_deterministic
 from headrace.algebra.keys import infer_key
 from headrace.errors import DefinitionError, NotYetMaintained
 from headrace.language import CreateStream, CreateView, Query, RefreshPolicy
-from headrace.maintenance.points import reaches, refresh_time
+from headrace.maintenance.points import grid_of, reaches, refresh_time
 from headrace.maintenance.relations import Relations
 from headrace.runtime.declaring import named_fields, replaced, result_fields
 from headrace.runtime.definitions import check_new
@@ -17,6 +17,8 @@ from headrace.runtime.home import Home, query_of
 from headrace.runtime.options import checked
 from headrace.runtime.plans import rates_of, times_of
 from headrace.runtime.refresh import refresh_view
+from headrace.runtime.starts import BEGINNING
+from headrace.runtime.synchronization import synchronization_stream
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Field, Object, RefreshRecord
 from headrace.storage.transactions import Transaction
@@ -31,7 +33,7 @@ def create_view(
     old = replaced(transaction.base, statement)
     if old is not None:
         transaction.end(old)
-    born = refresh_time(relations, query, inputs, reaches(relations, inputs))
+    born = _born(relations, view, query, inputs)
     # Its inputs hold nothing, so there is little to collect; Sail refuses isEmpty() of a DISTINCT.
     if born is None and home.engine.arrow(frame).num_rows:
         born = transaction.clock or 0  # a query that has rows even over nothing, such as a count
@@ -40,18 +42,33 @@ def create_view(
     return view, refresh_view(home, transaction, view, query_of(view), inputs)
 
 
+def _born(relations: Relations, view: Object, query: Query, inputs: list[Object]) -> int | None:
+    """The first point of a view, at which all it then has is released."""
+    found = refresh_time(relations, query, inputs, reaches(relations, inputs))
+    grid = grid_of(relations, view)
+    if found is None or grid is None or view.option("sync") is None:
+        return found
+    # A synchronized view shows nothing that came after the last point; without any, nothing at all.
+    point = grid.floor(found)
+    return BEGINNING if point is None else point
+
+
 def declared(
     home: Home, snapshot: Snapshot, relations: Relations, statement: CreateView | CreateStream
 ) -> tuple[Object, Query, list[Object], Any]:
     """What a statement declares, checked and not made: the view, its query, what it reads, its content as a frame."""
-    query = statement.query
-    if query is None:
+    if statement.query is None:
         raise DefinitionError("NOT_A_VIEW", f"{statement.name} has no query.")
+    query = statement.query.through_regulators()
     options = _options(statement)
     if replaced(snapshot, statement) is None:
         check_new(snapshot, statement.name)
     check_query(query)
     inputs = inputs_of(snapshot, query)
+    if options.get("sync") is not None:
+        stream = synchronization_stream(snapshot, options["sync"], statement)
+        options["sync"] = stream.name
+        inputs = [*(item for item in inputs if item.id != stream.id), stream]
     if any(item.name.lower() == statement.name.lower() for item in inputs):
         raise DefinitionError("READS_ITSELF", f"{statement.name} cannot read itself.")
     frame = home.engine.checked(relations.evaluate(query))
@@ -81,9 +98,17 @@ def _options(statement: CreateView | CreateStream) -> dict[str, Any]:
     if isinstance(statement, CreateStream):
         _check_derived(statement)
         return {**options, "derived": True}
+    policy = _policy(statement.refresh)
     if statement.sync_by is not None:
-        raise NotYetMaintained("SYNC BY", place=statement.place)
-    return {**options, **_policy(statement.refresh), "output": statement.output or statement.query.output}
+        if "every" in policy or "sync" in policy:
+            raise DefinitionError(
+                "TWO_SYNCHRONIZATIONS",
+                f"{statement.name} is told twice when it is synchronized.",
+                hint="Leave out SYNC BY or the REFRESH clause.",
+                place=statement.place,
+            )
+        policy["sync"] = statement.sync_by
+    return {**options, **policy, "output": statement.output or statement.query.output}
 
 
 def _check_derived(statement: CreateStream) -> None:
@@ -115,7 +140,7 @@ def _policy(policy: RefreshPolicy | None) -> dict[str, Any]:
         elif trigger.rows is not None:
             found["after_rows"] = trigger.rows
         elif trigger.stream is not None:
-            raise NotYetMaintained("REFRESH ON a synchronization stream")
+            found["sync"] = trigger.stream
         else:
             found["on_demand"] = True
     return found

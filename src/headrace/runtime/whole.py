@@ -13,7 +13,7 @@ from headrace.language import Query
 from headrace.language.types import arrow_type
 from headrace.maintenance.differentiate import changes_at
 from headrace.maintenance.logs import listed, quoted
-from headrace.maintenance.points import points_between
+from headrace.maintenance.points import grid_of, points_between
 from headrace.maintenance.relations import Relations
 from headrace.runtime.home import Home
 from headrace.runtime.starts import kept_from
@@ -35,9 +35,7 @@ def replace_content(
     old = transaction.base.parts(view)
     frame = content
     if frame is None:
-        frame = relations.evaluate(query, point if view.option("every") or query.reads_clock else None).toDF(
-            *view.names
-        )
+        frame = relations.evaluate(query, point if view.on_grid or query.reads_clock else None).toDF(*view.names)
     transaction.remove_parts(old)
     before = sum(part.rows for part in old)
     if before > SMALL or (not old and _size(relations, query) > SMALL):
@@ -103,9 +101,9 @@ def extend_log(
         _forget_from(transaction, view, parts, start)
         kept = transaction.parts(view)
         previous = relations.logs.relation(view, kept, None) if kept else None
-    points = points_between(relations, inputs, start, point, view.option("every"), query)
+    points = points_between(relations, inputs, start, point, grid_of(relations, view), query)
     # What happened before its birth, or before RETAIN keeps its history, shows there.
-    if start is not None and start in (view.option("born"), kept_from(view, parts)) and start not in points:
+    if start is not None and start in (view.option("born"), kept_from(relations, view, parts)) and start not in points:
         points = [start, *points]
     changes = as_stored(view, changes_at(relations, view, query, points, previous))
     return write_table(transaction, view, changes, inserts_only=_inserts_only(changes))

@@ -54,6 +54,11 @@ class Object:
         return self.kind == "view" and bool(self.option("part_wise"))
 
     @property
+    def on_grid(self) -> bool:
+        """Whether it changes only at points of its own: of REFRESH EVERY, or of the stream it is synchronized by."""
+        return self.option("every") is not None or self.option("sync") is not None
+
+    @property
     def forgets_rows(self) -> bool:
         """Whether RETAIN lets rows go: those of a stream that arrive, and of a view that is made part by part.
 

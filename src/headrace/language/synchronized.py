@@ -1,0 +1,48 @@
+"""Relations that a query reads through a synchronization stream: `S SYNC y`, in the papers `R[y](S)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from headrace.errors import LanguageError, Place
+from headrace.language import nodes
+
+_BETWEEN = "__sync__"
+
+
+def sync_of(suffixes: Sequence[exp.Expr], place: Place | None = None) -> str | None:
+    """The synchronization stream among what stands behind a relation, if there is one."""
+    found = [suffix.this.name for suffix in suffixes if isinstance(suffix, nodes.Sync)]
+    if len(found) > 1:
+        raise LanguageError(
+            "DUPLICATE_CLAUSE",
+            "A relation in FROM has one synchronization stream, and here are two.",
+            hint="Make one of both: CREATE STREAMED VIEW y AS SELECT * FROM a INTERSECT SELECT * FROM b.",
+            place=place,
+        )
+    return found[0] if found else None
+
+
+def regulator_name(relation: str, stream: str) -> str:
+    """What the regulator of a relation by a synchronization stream is called."""
+    return f"{relation}{_BETWEEN}{stream}"
+
+
+def through_regulators(tree: exp.Expr) -> exp.Expr:
+    """The tree with every `S SYNC y` read from its regulator, which is known by the same name as S."""
+    copy = tree.copy()
+    for table in list(copy.find_all(exp.Table)):
+        suffixes = table.args.get("suffixes") or []
+        stream = sync_of(suffixes)
+        if stream is None:
+            continue
+        name = table.name
+        table.set("suffixes", [suffix for suffix in suffixes if not isinstance(suffix, nodes.Sync)] or None)
+        table.set("this", exp.to_identifier(regulator_name(name, stream), quoted=True))
+        if not table.args.get("alias"):
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+        elif table.args["alias"].this is None:
+            table.args["alias"].set("this", exp.to_identifier(name, quoted=True))
+    return copy
