@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -83,11 +83,11 @@ class Query:
         """The query with its part variable set: `M[j-1]` becomes `M[6]` for part 7."""
         return Query(at_part(self.tree, part), self.output)
 
-    def through_regulators(self) -> Query:
-        """The query with every `S SYNC y` read from the regulator of S by y."""
+    def through_regulators(self, made: Callable[[str], bool] | None = None) -> Query:
+        """The query with every `S SYNC y` read from the regulator of S by y, or from S where that is not `made`."""
         if not any(ref.sync is not None for ref in self.relations()):
             return self
-        return Query(through_regulators(self.tree), self.output, place=self.place)
+        return Query(through_regulators(self.tree, made), self.output, place=self.place)
 
     def without_parts(self) -> Query:
         """The query with every relation read as a whole: `M[j-1]` becomes `M`."""
@@ -137,6 +137,8 @@ class Scalar:
             names = [ref.name for ref in self.relations()]
         if any(ref.window is not None for ref in self.relations()):
             raise NotYetMaintained("A window in a value expression")
+        if any(ref.sync is not None for ref in self.relations()):
+            raise NotYetMaintained("SYNC in a value expression")
         return _to_spark(self.tree, names, None)
 
     def literal(self) -> tuple[bool, object]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
 from headrace.errors import LanguageError, Place
 from headrace.language import nodes
 
-_BETWEEN = "__sync__"
+#: Between the names of a relation and a stream, in that of the regulator.
+BETWEEN = "__sync__"
 
 
 def sync_of(suffixes: Sequence[exp.Expr], place: Place | None = None) -> str | None:
@@ -27,20 +28,25 @@ def sync_of(suffixes: Sequence[exp.Expr], place: Place | None = None) -> str | N
 
 def regulator_name(relation: str, stream: str) -> str:
     """What the regulator of a relation by a synchronization stream is called."""
-    return f"{relation}{_BETWEEN}{stream}"
+    return f"{relation}{BETWEEN}{stream}"
 
 
-def through_regulators(tree: exp.Expr) -> exp.Expr:
-    """The tree with every `S SYNC y` read from its regulator, which is known by the same name as S."""
+def through_regulators(tree: exp.Expr, made: Callable[[str], bool] | None = None) -> exp.Expr:
+    """The tree with every `S SYNC y` read from its regulator, which is known by the same name as S.
+
+    With `made`, which tells whether there is a regulator of a name, S itself stands for those that are not there.
+    """
     copy = tree.copy()
     for table in list(copy.find_all(exp.Table)):
         suffixes = table.args.get("suffixes") or []
         stream = sync_of(suffixes)
         if stream is None:
             continue
-        name = table.name
+        name, regulator = table.name, regulator_name(table.name, stream)
         table.set("suffixes", [suffix for suffix in suffixes if not isinstance(suffix, nodes.Sync)] or None)
-        table.set("this", exp.to_identifier(regulator_name(name, stream), quoted=True))
+        if made is not None and not made(regulator):
+            continue
+        table.set("this", exp.to_identifier(regulator, quoted=True))
         if not table.args.get("alias"):
             table.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
         elif table.args["alias"].this is None:

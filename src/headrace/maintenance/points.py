@@ -95,7 +95,7 @@ def points_between(
         times = _timed(relations, query, first, end)
     else:
         times = [times_of(relations, item, first, end) for item in inputs]
-        times += _synchronized(relations, query, first, end)
+    times += _synchronized(relations, query, first, end)
     points = np.unique(np.concatenate(times)) if times else np.empty(0, dtype=np.int64)
     if grid is not None:
         points = np.unique(grid.ceilings(points))

@@ -237,13 +237,14 @@ class Relations:
 
     def _moment(self, ref: RelationRef, time: int | None) -> tuple[Relations, int | None]:
         """Where and when a reference is to be read."""
+        seen, at = self, time
+        if ref.as_of is not None and ref.as_of.snapshot is not None:
+            seen, at = self.earlier(ref.as_of.snapshot), None
+        elif ref.as_of is not None:
+            at = ref.as_of.time
         if ref.sync is not None:
-            return self, self.released_at(self, ref.sync, self.now if time is None else time)
-        if ref.as_of is None:
-            return self, time
-        if ref.as_of.snapshot is not None:
-            return self.earlier(ref.as_of.snapshot), None
-        return self, ref.as_of.time
+            at = seen.released_at(seen, ref.sync, seen.now if at is None else at)
+        return seen, at
 
     def _referred(self, ref: RelationRef, item: Object, time: int | None, extra: Sequence[str]) -> Any:
         if ref.kind == "changes":

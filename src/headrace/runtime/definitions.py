@@ -17,7 +17,7 @@ from headrace.runtime.landing import REJECTED_FIELDS
 from headrace.runtime.options import checked
 from headrace.sources.lines import check_schema
 from headrace.storage.catalog import Snapshot
-from headrace.storage.records import HELPER_SUFFIX, LATE_SUFFIX, REJECTED_SUFFIX, Field, Object
+from headrace.storage.records import CLOCK, HELPER_SUFFIX, LATE_SUFFIX, REJECTED_SUFFIX, Field, Object
 from headrace.storage.transactions import Transaction
 
 #: The column ESL reserves for timestamps the system gives.
@@ -299,6 +299,12 @@ def _closure(snapshot: Snapshot, item: Object) -> list[Object]:
 
 def check_new(snapshot: Snapshot, name: str, *, helper: bool = False) -> None:
     """A name that is free and not one of ours."""
+    if name.lower() == CLOCK.lower():
+        raise DefinitionError(
+            "NAME_RESERVED",
+            f"{CLOCK} is the stream of the clock, which is there as soon as it is read.",
+            hint=f"CREATE STREAMED VIEW ticks AS SELECT Timepoint FROM {CLOCK} WHERE Timepoint mod 10 = 0.",
+        )
     known = snapshot.get(name)
     if known is not None:
         raise DefinitionError(

@@ -13,7 +13,7 @@ from headrace.algebra.part_wise.lifting import lift
 from headrace.algebra.part_wise.outer_joins import spell_out_outer_joins
 from headrace.algebra.part_wise.references import Reference, check_reference
 from headrace.errors import DefinitionError, NotYetMaintained
-from headrace.language import CreateViewDelta, Query, parse_one
+from headrace.language import CreateViewDelta, Query, RelationRef, parse_one
 from headrace.maintenance.logs import relation_fields
 from headrace.maintenance.relations import Source
 from headrace.storage.records import Object
@@ -152,6 +152,8 @@ def _check_query(query: Query, statement: CreateViewDelta) -> None:
             place=query.place,
         )
     for ref in query.relations():
+        if ref.sync is not None:
+            raise sync_in_parts(statement.name, ref)
         if ref.as_of is not None or ref.kind == "changes":
             raise DefinitionError(
                 "AS_OF_IN_VIEW",
@@ -160,6 +162,16 @@ def _check_query(query: Query, statement: CreateViewDelta) -> None:
                 place=ref.place,
             )
     check_deterministic(query)
+
+
+def sync_in_parts(view: str, ref: RelationRef) -> DefinitionError:
+    """A view that is made part by part reads whole parts."""
+    return DefinitionError(
+        "SYNC_IN_PART",
+        f"{view} is made part by part, and a part of {ref.name} cannot be read through {ref.sync}.",
+        hint=f"CREATE STREAMED VIEW s AS SELECT * FROM {ref.name} SYNC BY {ref.sync} PARTITION LENGTH n, and read s.",
+        place=ref.place,
+    )
 
 
 def inputs_of(function: DeltaFunction, source: Source) -> Sequence[Object]:

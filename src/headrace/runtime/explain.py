@@ -16,10 +16,11 @@ from headrace.language import (
     format_duration,
     format_time,
 )
+from headrace.language.synchronized import BETWEEN
 from headrace.runtime.books import book_of
 from headrace.runtime.describe import LOGS, key_sentence
 from headrace.runtime.estimates import plan_lines, rows_of, whole_line
-from headrace.runtime.home import Home, query_of
+from headrace.runtime.home import Home, query_of, written_query
 from headrace.runtime.info import Info, counted
 from headrace.runtime.options import POLICIES
 from headrace.runtime.part_text import function_lines, functions_of, made_of_lines, part_lines
@@ -104,9 +105,14 @@ def _view(home: Home, snapshot: Snapshot, item: Object) -> list[str]:
         return [*lines, *part_lines(home, snapshot, item), *_last(last)]
     lines += [_policy(item), f"It is due {_due(item)}."]
     lines.append(
-        f"It reads {', '.join(other.name for other in snapshot.needs(item)) or 'nothing'}: {query_of(item).sql()}"
+        f"It reads {', '.join(map(_read_name, snapshot.needs(item))) or 'nothing'}: {written_query(item).sql()}"
     )
     return [*lines, *_last(last)]
+
+
+def _read_name(item: Object) -> str:
+    """What a view reads, as it is written there."""
+    return item.name.replace(BETWEEN, " SYNC ") if item.option("regulator") else item.name
 
 
 def _last(last: RefreshRecord | None) -> list[str]:
@@ -126,8 +132,9 @@ def _policy(item: Object) -> str:
 
 
 def _due(item: Object) -> str:
-    every, after = item.option("every"), item.option("after_rows")
+    every, after, stream = item.option("every"), item.option("after_rows"), item.option("sync")
     words = [f"every {format_duration(every)} of the clock"] if every else []
+    words += [f"at the points of {stream}"] if stream else []
     words += [f"after {after:,} new rows"] if after else []
     words += ["only when it is named"] if item.option("on_demand") else []
     return " or ".join(words) or "whenever something it reads has changed"

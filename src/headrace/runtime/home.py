@@ -208,9 +208,19 @@ def _parsed(definition: str) -> Query:
         return statement.update
     if not isinstance(statement, CreateView | CreateStream) or statement.query is None:
         raise DefinitionError("NOT_A_VIEW", "This object has no query.")
-    return statement.query.through_regulators()
+    return statement.query
+
+
+@lru_cache(maxsize=512)
+def _regulated(definition: str) -> Query:
+    return _parsed(definition).through_regulators()
+
+
+def written_query(view: Object) -> Query:
+    """A view's query, from its stored text; of a view delta function that of UPDATE."""
+    return _parsed(view.definition)
 
 
 def query_of(view: Object) -> Query:
-    """A view's query, from its stored text; of a view delta function that of UPDATE."""
-    return _parsed(view.definition)
+    """A view's query as it is run: what is synchronized is read from its regulator."""
+    return _regulated(view.definition)

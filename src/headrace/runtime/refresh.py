@@ -198,8 +198,24 @@ def _due(relations: Relations, transaction: Transaction, view: Object, inputs: l
         reached = grid.floor(transaction.clock)
         if last.point is None or (reached is not None and reached > last.point):
             return True
+        if view.option("sync") is not None and _came_late(transaction, inputs, last):
+            return True
     if after is not None:
         return _rows_since(transaction, inputs, last.read_snapshot) >= after
+    return False
+
+
+def _came_late(transaction: Transaction, inputs: Iterable[Object], last: RefreshRecord) -> bool:
+    """Whether something has come for a time that a view has already shown."""
+    assert last.point is not None
+    for item in inputs:
+        if item.maintained:
+            made = transaction.refresh_of(item)
+            if made is not None and made.reaches.get(CHANGED_FROM, BEGINNING) <= last.point:
+                return True
+        new = (part for part in transaction.parts(item) if part.arrived_in > last.read_snapshot)
+        if any(part.oldest is not None and part.oldest <= last.point for part in new):
+            return True
     return False
 
 

@@ -15,11 +15,10 @@ from headrace.errors import DefinitionError, EngineError
 from headrace.language import Query
 from headrace.runtime.home import Home
 from headrace.storage.catalog import Snapshot
-from headrace.storage.records import Field, Object
+from headrace.storage.records import CLOCK, Field, Object
 from headrace.storage.transactions import Transaction
 from headrace.storage.writer import MICROS, write_table
 
-CLOCK = "clockStr"
 #: More seconds than these at once are taken for a slip in some row's time.
 MOST_TICKS = 5_000_000
 

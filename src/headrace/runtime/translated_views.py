@@ -10,7 +10,7 @@ from headrace.errors import DefinitionError
 from headrace.language import CreateView, CreateViewDelta, parse_one
 from headrace.runtime.declaring import named_fields, replaced
 from headrace.runtime.definitions import check_new
-from headrace.runtime.delta_functions import DeltaFunction, inputs_of
+from headrace.runtime.delta_functions import DeltaFunction, inputs_of, sync_in_parts
 from headrace.runtime.home import Home
 from headrace.runtime.maintainer import refresh_parts
 from headrace.runtime.options import checked
@@ -50,6 +50,9 @@ def translated(home: Home, transaction: Transaction, statement: CreateView) -> T
             hint="Leave out SYNC BY.",
             place=statement.place,
         )
+    for ref in statement.query.relations():
+        if ref.sync is not None:
+            raise sync_in_parts(statement.name, ref)
     check_deterministic(statement.query)
     return translate(home, home.relations(transaction), statement)
 

@@ -59,7 +59,8 @@ def declared(
     """What a statement declares, checked and not made: the view, its query, what it reads, its content as a frame."""
     if statement.query is None:
         raise DefinitionError("NOT_A_VIEW", f"{statement.name} has no query.")
-    query = statement.query.through_regulators()
+    # Whoever only asks how the view would be kept has no regulators made for it.
+    query = statement.query.through_regulators(lambda name: snapshot.get(name) is not None)
     options = _options(statement)
     if replaced(snapshot, statement) is None:
         check_new(snapshot, statement.name)

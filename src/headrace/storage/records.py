@@ -10,6 +10,8 @@ from typing import Any
 LATE_SUFFIX = "__late"
 REJECTED_SUFFIX = "__rejected"
 HELPER_SUFFIX = "__helper"
+#: The stream of the clock's seconds.
+CLOCK = "clockStr"
 
 
 @dataclass(frozen=True)
