@@ -80,6 +80,19 @@ def test_what_cannot_be_synchronized_is_refused(session: Session, text: str, con
     assert names(session) == before
 
 
+def test_a_stream_over_a_views_changes(session: Session) -> None:
+    declare_rooms(session)
+    session.sql("CREATE STREAMED VIEW Hot AS SELECT RoomID, Temperature FROM RoomTempStr WHERE Temperature > 80")
+    session.sql("CREATE STREAM HotStr OVER Hot KEY RoomID")
+    session.sql("CREATE STREAMED VIEW Hotter AS SELECT RoomID FROM R(HotStr) H WHERE Temperature > 100")
+    session.sql("INSERT INTO TemperatureSource VALUES ('a',105) AT 1, ('b',90) AT 2, ('a',85) AT 3, ('b',70) AT 4")
+    session.refresh()
+    assert stream(session, "HotStr") == stream(session, "Hot")
+    assert stream(session, "HotStr") == [("+", "a", 105, 1), ("+", "b", 90, 2), ("u", "a", 85, 3), ("-", "b", None, 4)]
+    assert stream(session, "Hotter") == [("+", "a", 1), ("-", "a", 3)]
+    assert refused(session, "CREATE STREAM x OVER Hot KEY Temperature").condition == "MISPLACED_CLAUSE"
+
+
 def test_the_clock_stream_does_not_go_on_for_ever(session: Session) -> None:
     session.sql("ADVANCE CLOCK TO 0")
     ticking(session, 2)

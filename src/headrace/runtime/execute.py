@@ -45,7 +45,7 @@ from headrace.runtime.strategy import check_strict
 from headrace.runtime.synchronization import ensure_clock_stream
 from headrace.runtime.translated_views import create_translated_view
 from headrace.runtime.translation import is_translated
-from headrace.runtime.views import create_view
+from headrace.runtime.views import create_view, stream_over_relation
 from headrace.storage.records import Object
 from headrace.storage.transactions import Transaction
 
@@ -77,6 +77,9 @@ def _register(home: Home, _listeners: Listeners, statement: RegisterSource) -> I
 def _stream(home: Home, listeners: Listeners, statement: CreateStream) -> Info:
     if statement.if_not_exists and home.snapshot().get(statement.name) is not None:
         return _made(statement, f"Stream {statement.name} was there already.")
+    over = None if statement.over is None else home.snapshot().get(statement.over)
+    if over is not None and over.kind != "source":
+        return _view(home, listeners, stream_over_relation(statement, over))
     if statement.query is not None:
         return _view(home, listeners, statement)
     with home.transaction(statement.name_of_statement) as transaction:

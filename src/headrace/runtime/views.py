@@ -8,7 +8,7 @@ from typing import Any
 from headrace.algebra.determinism import check_deterministic
 from headrace.algebra.keys import infer_key
 from headrace.errors import DefinitionError, NotYetMaintained
-from headrace.language import CreateStream, CreateView, Query, RefreshPolicy
+from headrace.language import CreateStream, CreateView, Query, RefreshPolicy, parse_one, quote_name
 from headrace.maintenance.points import grid_of, reaches, refresh_time
 from headrace.maintenance.relations import Relations
 from headrace.runtime.declaring import named_fields, replaced, result_fields
@@ -110,6 +110,21 @@ def _options(statement: CreateView | CreateStream) -> dict[str, Any]:
             )
         policy["sync"] = statement.sync_by
     return {**options, **policy, "output": statement.output or statement.query.output}
+
+
+def stream_over_relation(statement: CreateStream, item: Object) -> CreateStream:
+    """CREATE STREAM ... OVER a view, stream or table: the tagged stream of its changes, whose key it has."""
+    if statement.key is not None and set(statement.key) != set(item.key or ()):
+        own = f"the key {', '.join(item.key)}" if item.key else "no key"
+        raise DefinitionError(
+            "MISPLACED_CLAUSE",
+            f"{statement.name} follows {item.name}, which has {own}.",
+            hint=f"Leave KEY out, or CREATE STREAM {statement.name} AS SELECT ... FROM {item.name} with another key.",
+            place=statement.place,
+        )
+    made = parse_one(f"CREATE STREAM {quote_name(statement.name)} AS SELECT * FROM {quote_name(item.name)}")
+    assert isinstance(made, CreateStream)
+    return replace(statement, over=None, key=None, query=made.query)
 
 
 def _check_derived(statement: CreateStream) -> None:
