@@ -28,6 +28,7 @@ from headrace.runtime.part_views import declared as declared_function
 from headrace.runtime.plan_text import PATTERNS, PlanWords, state_bytes
 from headrace.runtime.plans import Plan
 from headrace.runtime.program_text import program_lines
+from headrace.runtime.sharing_text import explain_sharing
 from headrace.runtime.state_text import explain_state
 from headrace.runtime.states import states_of
 from headrace.runtime.strategy import FEW_ROWS, RECOMPUTE, find_plan, mode_of, strategy_changed
@@ -40,10 +41,12 @@ from headrace.storage.records import Object, RefreshRecord
 def explain(home: Home, statement: Explain) -> Info:
     """Answer an EXPLAIN."""
     inner = statement.statement
-    if statement.kind == "SHARING" or (statement.kind is not None and inner is not None):
+    if statement.kind is not None and inner is not None:
         raise NotYetMaintained(f"EXPLAIN {statement.kind}", place=statement.place)
     if statement.target is not None:
         item = home.snapshot().find(statement.target)
+        if statement.kind == "SHARING":
+            return Info("EXPLAIN", explain_sharing(home.snapshot(), item))
         if statement.kind == "STATE":
             return explain_state(home, item)
         return Info("EXPLAIN", explain_maintenance(home, item) if statement.kind else explain_object(home, item))
