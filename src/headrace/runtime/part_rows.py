@@ -8,18 +8,22 @@ from itertools import accumulate
 
 from headrace.storage.records import Part
 
+#: The rows of a file of more parts than these are counted for each part that is asked for.
+_MOST_PARTS = 1_000
+
 
 class PartRows:
-    """The rows of an object's parts. A file that holds rows of several parts counts for each of them as a whole."""
+    """About how many rows an object's parts have. A file's rows are taken to be spread evenly over its parts."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.files = len(parts)
-        by_first = sorted(parts, key=lambda part: part.first)
-        by_last = sorted(parts, key=lambda part: part.last)
-        self._firsts = [part.first for part in by_first]
-        self._lasts = [part.last for part in by_last]
-        self._begun = [0, *accumulate(part.rows for part in by_first)]
-        self._ended = [0, *accumulate(part.rows for part in by_last)]
+        spread = [piece for part in parts for piece in _pieces(part)]
+        by_first = sorted(spread)
+        by_last = sorted(spread, key=lambda piece: piece[1])
+        self._firsts = [first for first, _last, _rows in by_first]
+        self._lasts = [last for _first, last, _rows in by_last]
+        self._begun = [0, *accumulate(rows for _first, _last, rows in by_first)]
+        self._ended = [0, *accumulate(rows for _first, _last, rows in by_last)]
 
     def between(self, first: int, last: int) -> int:
         """The rows in the parts from `first` to `last`."""
@@ -32,3 +36,11 @@ class PartRows:
             return part
         place = bisect_left(self._firsts, part)
         return self._firsts[place] if place < len(self._firsts) else None
+
+
+def _pieces(part: Part) -> list[tuple[int, int, int]]:
+    """A file as pieces with their first and last part and their rows: none of them empty, as far as is known."""
+    span = part.last - part.first + 1
+    if span == 1 or span > _MOST_PARTS or not part.rows:
+        return [(part.first, part.last, part.rows)]
+    return [(number, number, -(-part.rows // span)) for number in range(part.first, part.last + 1)]

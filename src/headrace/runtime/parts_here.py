@@ -27,7 +27,7 @@ from headrace.maintenance.small_logs import PART_TIMESTAMP
 from headrace.runtime.delta_functions import Step
 from headrace.runtime.home import Home
 from headrace.runtime.plans import types_of
-from headrace.storage.bags import take
+from headrace.storage.bags import Ints, take
 from headrace.storage.records import Object
 from headrace.storage.writer import MICROS
 
@@ -116,15 +116,30 @@ def _read(
 
 def _parted(home: Home, table: pa.Table, reference: Reference, made: tuple[int, int]) -> pa.Table | None:
     """Each row once for every part of the view that it goes into; None where these are too many."""
-    numbers, whose = np.unique(table.column("__t").to_numpy() // (reference.length * MICROS), return_inverse=True)
+    rows = table.drop_columns(["__t"])
+    if not table.num_rows:
+        return rows.append_column(PART, pa.array([], pa.int64()))
+    numbers, whose = _numbered(table.column("__t").to_numpy() // (reference.length * MICROS))
     touched = [reference.touched((int(number), int(number)), made) for number in numbers]
-    counts = np.array([len(parts) for parts in touched], dtype=np.int64)[whose]
+    often = np.array([len(parts) for parts in touched], dtype=np.int64)
+    starts = np.array([parts[0] if parts else 0 for parts in touched], dtype=np.int64)
+    if (often == 1).all():
+        return rows.append_column(PART, pa.array(starts[whose]))
+    counts = often[whose]
     if not _fits(home, int(counts.sum()), table.num_columns):
         return None
-    starts = np.array([parts[0] if parts else 0 for parts in touched], dtype=np.int64)[whose]
     owner = np.repeat(np.arange(table.num_rows), counts)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return take(table.drop_columns(["__t"]), owner).append_column(PART, pa.array(starts[owner] + within))
+    return take(rows, owner).append_column(PART, pa.array(starts[whose][owner] + within))
+
+
+def _numbered(parts: Ints) -> tuple[Ints, Ints]:
+    """The parts there are, and which of them each row lies in."""
+    first, span = int(parts.min()), int(parts.max()) - int(parts.min()) + 1
+    if span > len(parts):
+        numbers, whose = np.unique(parts, return_inverse=True)
+        return numbers, whose
+    return np.arange(first, first + span), parts - first
 
 
 def _known(home: Home, relations: Relations, step: Step, view: Object, many: bool) -> Evaluation | None:

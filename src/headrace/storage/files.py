@@ -11,6 +11,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from headrace.errors import StorageError
 from headrace.storage import faults
 
 _ROWS_A_GROUP = 1 << 18
+#: So many files are worth reading side by side.
+_MANY = 8
 _STAGE = "__incoming"
 #: How the name of a file ends while it is being written. A writer that is killed leaves it so.
 UNFINISHED = ".unfinished"
@@ -127,7 +130,13 @@ class Files:
     def read(self, paths: list[str], columns: list[str] | None = None) -> pa.Table:
         """The rows of a few files, in order."""
         # ParquetFile opens one file; read_table would look for a whole data set around it.
-        tables = [self._open(path).read(columns=columns) for path in paths]
+        if len(paths) < _MANY:
+            tables = [self._open(path).read(columns=columns) for path in paths]
+        else:
+            with ThreadPoolExecutor() as threads:
+                tables = list(
+                    threads.map(lambda path: self._open(path).read(columns=columns, use_threads=False), paths)
+                )
         # Engines say of some columns that they have no NULLs, and we do not.
         return pa.concat_tables(tables, promote_options="default")
 
