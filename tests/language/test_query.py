@@ -86,9 +86,21 @@ def test_to_spark_needs_as_many_names() -> None:
         query("SELECT * FROM t").to_spark([])
 
 
+def test_what_is_synchronized_is_read_from_its_regulator() -> None:
+    found = query("SELECT s.a, z.b FROM s SYNC y JOIN R[y](t) z ON s.a = z.a")
+    assert [(ref.name, ref.sync) for ref in found.relations()] == [("s", "y"), ("t", "y")]
+    regulated = found.through_regulators()
+    assert regulated.sql() == ("SELECT s.a, z.b FROM `s__sync__y` AS `s` JOIN `t__sync__y` AS z ON s.a = z.a")
+    assert found.through_regulators(lambda name: name == "t__sync__y").sql() == (
+        "SELECT s.a, z.b FROM s JOIN `t__sync__y` AS z ON s.a = z.a"
+    )
+    plain = query("SELECT * FROM s")
+    assert plain.through_regulators() is plain
+
+
 def test_to_spark_refuses_what_is_not_executed() -> None:
     with pytest.raises(NotYetMaintained):
-        query("SELECT * FROM s SYNC y").to_spark(["s"])
+        query("SELECT a, count(*) FROM s PATTERN [x, y+] WHERE x.b > 1 GROUP BY a").to_spark(["s"])
     with pytest.raises(NotYetMaintained):
         query("SELECT Now FROM s").to_spark(["s"])  # a query is given the time before Spark is
     with pytest.raises(NotYetMaintained):
