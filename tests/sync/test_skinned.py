@@ -35,7 +35,22 @@ def test_views_are_put_in_and_their_synchronization_counts(session: Session) -> 
     ]
 
 
-def test_views_of_the_same_data_are_told(session: Session) -> None:
+def test_example_19_a_view_that_contains_another_is_told(session: Session) -> None:
+    """Q4 is contained in HotRooms1, in its data and in its synchronization; and not the other way round."""
+    declare_rooms(session)
+    ticking(session, 2, 4)
+    session.sql(HOT_ROOMS)
+    session.sql(
+        "CREATE STREAMED VIEW Q4 AS SELECT RoomID, Temperature FROM R[Sync4](RoomTempStr) R WHERE Temperature > 100"
+    )
+    assert sharing(session, "Q4")[2:] == [
+        "synchronization: the points of Sync4: every 4 seconds",
+        "It could be read from HotRooms1: SELECT RoomID, Temperature FROM HotRooms1 WHERE Temperature > 100",
+    ]
+    assert len(sharing(session, "HotRooms1")) == 3
+
+
+def test_synchronization_counts_for_containment(session: Session) -> None:
     declare_rooms(session)
     ticking(session, 2, 4)
     session.sql("CREATE STREAMED VIEW HotSync AS SELECT R.TS FROM R(TempStr) R WHERE R.Temperature > 120")
@@ -43,9 +58,10 @@ def test_views_of_the_same_data_are_told(session: Session) -> None:
         session.sql(f"CREATE STREAMED VIEW {name} AS SELECT RoomID FROM RoomTempStr {by}")
     assert sharing(session, "Fine")[2:] == [
         "synchronization: the points of Sync2: every 2 seconds",
-        "Coarse shows the same, at some of the points of Fine.",
-        "At shows the same data, at other points.",
-        "Always shows the same, at all points of Fine and more.",
+        "Coarse has the data for it, but not surely at all of its points.",
+        "At has the data for it, but not surely at all of its points.",
+        "It could be read from Always: SELECT RoomID FROM Always",
     ]
+    assert "It could be read from Fine: SELECT RoomID FROM Fine" in sharing(session, "Coarse")
     assert sharing(session, "Always")[2] == "synchronization: whenever something changes"
     assert refused(session, "EXPLAIN SHARING TempStr").condition == "NOT_A_VIEW"

@@ -1,18 +1,21 @@
-"""EXPLAIN SHARING: the skinned form of a view, and which views are synchronized at some or all of its points."""
+"""EXPLAIN SHARING: the skinned form of a view, and the views that contain it: in their data, and at all its points."""
 
 from __future__ import annotations
 
+from headrace.algebra.matching.compensation import compensation
+from headrace.algebra.matching.predicates import Kind, Kinds
 from headrace.algebra.synchronization.moments import EVERY_SECOND, Moments, Times, both, contains, moments_of, words
 from headrace.algebra.synchronization.skinned import Skinned, skinned
 from headrace.errors import DefinitionError
 from headrace.language import Query
+from headrace.maintenance.logs import relation_fields
 from headrace.runtime.home import written_query
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object
 
 
 def explain_sharing(snapshot: Snapshot, view: Object) -> str:
-    """The skinned form of a view in words, with those whose skinned form shows the same data."""
+    """The skinned form of a view in words, with the views that it is contained in."""
     if not view.maintained or view.part_wise:
         raise DefinitionError(
             "NOT_A_VIEW",
@@ -25,7 +28,7 @@ def explain_sharing(snapshot: Snapshot, view: Object) -> str:
         f"data: {found.data.sql()}",
         f"synchronization: {_when(snapshot, found)}",
     ]
-    return "\n".join([*lines, *_same_data(snapshot, view, found)])
+    return "\n".join([*lines, *_readable_from(snapshot, view, found)])
 
 
 def skinned_form(snapshot: Snapshot, view: Object) -> Skinned:
@@ -61,23 +64,44 @@ def _moments_of(snapshot: Snapshot, name: str) -> Times:
     return moments_of(item.name, written_query(item), lambda other: _moments_of(snapshot, other))
 
 
-def _same_data(snapshot: Snapshot, view: Object, form: Skinned) -> list[str]:
+def _readable_from(snapshot: Snapshot, view: Object, form: Skinned) -> list[str]:
+    """The views that contain this one, and how it would be read from them."""
     lines = []
     for other in snapshot.objects("view"):
         if other.id == view.id or other.system or other.part_wise:
             continue
         theirs = skinned_form(snapshot, other)
-        if theirs.data.sql() != form.data.sql():
+        made = compensation(form.data, theirs.data, other.name, other.names, _kinds(snapshot, form.data))
+        if made is None:
             continue
-        if _within(snapshot, form, theirs) and _within(snapshot, theirs, form):
-            lines.append(f"{other.name} shows the same at the same points.")
-        elif _within(snapshot, form, theirs):
-            lines.append(f"{other.name} shows the same, at all points of {view.name} and more.")
-        elif _within(snapshot, theirs, form):
-            lines.append(f"{other.name} shows the same, at some of the points of {view.name}.")
+        if _within(snapshot, form, theirs):
+            lines.append(f"It could be read from {other.name}: {made.sql()}")
         else:
-            lines.append(f"{other.name} shows the same data, at other points.")
+            lines.append(f"{other.name} has the data for it, but not surely at all of its points.")
     return lines
+
+
+def _kinds(snapshot: Snapshot, query: Query) -> Kinds:
+    """How columns of a query are compared, as far as the relations it reads tell."""
+    types: dict[str, set[Kind | None]] = {}
+    for ref in query.relations():
+        for field in relation_fields(snapshot.find(ref.name)):
+            types.setdefault(field.name.lower(), set()).add(_kind(field.type))
+
+    def kind(column: str) -> Kind | None:
+        found = types.get(column.lower(), set())
+        return next(iter(found)) if len(found) == 1 else None
+
+    return kind
+
+
+def _kind(type_name: str) -> Kind | None:
+    name = type_name.upper()
+    if name in ("TINYINT", "SMALLINT", "INT", "BIGINT") or name.startswith("DECIMAL"):
+        return "number"
+    if name in ("FLOAT", "DOUBLE"):
+        return "float"
+    return "text" if name == "STRING" else None
 
 
 def _within(snapshot: Snapshot, inner: Skinned, outer: Skinned) -> bool:
