@@ -82,6 +82,33 @@ def test_no_job_is_run_for_what_can_be_made_here(session: Session) -> None:
     assert rows(session.sql("SELECT k, n, total FROM Runs[3] ORDER BY k")) == [(1, 3, 6), (2, 4, 8)]
 
 
+def test_missed_parts_are_made_at_once_and_without_a_job(session: Session) -> None:
+    """Rows that lie in several windows are put together by part before they are multiplied."""
+    session.sql(STREAM)
+    session.feed("M", FIRST)
+    for strategy in ("recompute", "distributive"):
+        session.sql(
+            f"CREATE VIEW {strategy} AS SELECT k, sum(v) AS total, count(*) AS n, max(v) AS most FROM M "
+            f"[WINDOW 3 MINUTES] GROUP BY k HAVING count(*) > 1 PARTITION LENGTH 60 WITH (strategy = '{strategy}')"
+        )
+    arrived = [*FIRST, *((60 * m + s, k, v) for m in range(1, 12) for s, k, v in ((1, 1, m), (2, m % 3, None)))]
+    session.feed("M", arrived[len(FIRST) :])
+    assert [record.jobs for record in session.refresh().views if record.jobs] == []
+    expected = {}
+    for part in range(2, 12):
+        groups: dict[int, list[int | None]] = {}
+        for at, k, v in arrived:
+            if part - 3 < at // 60 <= part:
+                groups.setdefault(k, []).append(v)
+        known = {k: [v for v in values if v is not None] for k, values in groups.items() if len(values) > 1}
+        expected[part] = sorted(
+            (k, sum(some) if some else None, len(groups[k]), max(some, default=None)) for k, some in known.items()
+        )
+    for strategy in ("recompute", "distributive"):
+        found = {part: sorted(rows(session.sql(f"SELECT * FROM {strategy}[{part}]"))) for part in expected}
+        assert found == expected
+
+
 def test_rows_of_one_group_are_taken_in_order(session: Session) -> None:
     """In one part, in the order of time and then of all else that is read, whatever the order of arrival."""
     session.sql(STREAM)

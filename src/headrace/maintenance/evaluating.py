@@ -30,10 +30,13 @@ class Evaluation:
     scans: tuple[Scan, ...]
     _runs: Mapping[Node, _Run]
 
-    def over(self, tables: Mapping[Scan, pa.Table]) -> pa.Table:
+    def over(
+        self, tables: Mapping[Scan, pa.Table], after: Mapping[Node, Callable[[pa.Table], pa.Table]] | None = None
+    ) -> pa.Table:
         """The result, where a scan gives the rows of its table, whose columns are called as the relation calls them.
 
-        Raises `NotHere` where these rows are for the engine.
+        `after` are functions that the rows of some nodes are put through. Raises `NotHere` where these rows are for the
+        engine.
         """
         done: dict[Node, pa.Table] = {}
         for node in all_nodes(self.root):
@@ -42,6 +45,8 @@ class Evaluation:
             else:
                 try:
                     found = self._runs[node](*(done[child] for child in node.children))
+                    if after is not None and node in after:
+                        found = after[node](found)
                 except (pa.ArrowException, ArithmeticError) as error:
                     raise NotHere(str(error)) from error
             done[node] = found

@@ -317,14 +317,16 @@ class _Maintenance:
     def _make_many(self, first: int, last: int, *, again: bool = False) -> list[int]:
         """Make parts by one query; which of them changed, where they are made again."""
         rows = sum(self._rows_of(part) for part in range(first, last + 1))
-        found = self._make_many_here(first, last, rows)
+        found = self._make_many_here(first, last)
         if found is None:
             found = self._make_many_by_engine(first, last, rows, again=again)
         self.made.rows_in += rows
         self.made.rows_out += found[1]
         return found[0]
 
-    def _make_many_here(self, first: int, last: int, rows: int) -> tuple[list[int], int] | None:
+    def _make_many_here(self, first: int, last: int) -> tuple[list[int], int] | None:
+        references = self.function.update.references
+        rows = sum(self._rows_in(ref).between(ref.needs(first)[0], ref.needs(last)[1]) for ref in references)
         table = parts_here(self.home, self.relations, self.function.update, first, last, rows, self.view)
         if table is None:
             return None

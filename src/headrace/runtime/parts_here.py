@@ -6,14 +6,15 @@ one machine's memory, is asked of the engine as before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.binder import NotBound, bind
 from headrace.algebra.core import Names, cast, column_of, to_core
-from headrace.algebra.nodes import Column, Node, Project
+from headrace.algebra.nodes import Column, Node, Project, Scan
 from headrace.algebra.part_wise.lifting import PART
 from headrace.algebra.part_wise.references import Reference
 from headrace.algebra.pushdown import optimise
@@ -22,6 +23,7 @@ from headrace.language import Query, normalise_type
 from headrace.maintenance.evaluating import Evaluation, evaluation
 from headrace.maintenance.kernels.scalars import NotHere
 from headrace.maintenance.logs import relation_fields
+from headrace.maintenance.panes import panes
 from headrace.maintenance.relations import Relations, least
 from headrace.maintenance.small_logs import PART_TIMESTAMP
 from headrace.runtime.delta_functions import Step
@@ -58,25 +60,43 @@ def part_here(home: Home, relations: Relations, step: Step, part: int, rows: int
 def parts_here(
     home: Home, relations: Relations, step: Step, first: int, last: int, rows: int, view: Object
 ) -> pa.Table | None:
-    """The rows of the parts from `first` to `last`, the last column telling which; None where the engine is asked."""
+    """The rows of the parts from `first` to `last`, the last column telling which; None where the engine is asked.
+
+    `rows` is how many are read, each counted once.
+    """
     found = evaluation_of(home, relations, step, rows, view, many=True)
     if found is None:
         return None
-    tables = {}
-    for scan in found.scans:
-        reference = step.inputs[scan.relation][1]
-        assert reference is not None
-        columns = ["__t", *(name for name in scan.sources if name != PART)]
-        span = (reference.needs(first)[0], reference.needs(last)[1])
-        table = _read(home, relations, relations.source.find(reference.name), reference, span, columns)
-        parted = None if table is None else _parted(home, table, reference, (first, last))
-        if parted is None:
-            return None
-        tables[scan] = parted
+    tables: dict[Scan, pa.Table] = {}
+    after: dict[Node, Callable[[pa.Table], pa.Table]] = {}
     try:
-        return found.over(tables).rename_columns([*view.names, PART])
+        for scan in found.scans:
+            reference = step.inputs[scan.relation][1]
+            assert reference is not None
+            table = _numbered_rows(home, relations, reference, scan, (first, last))
+            if table is None:
+                return None
+            multiply = partial(_parted, home, reference, (first, last))
+            grouped = panes(found.root, scan, PART)
+            tables[scan] = multiply(table, PART) if grouped is None else table
+            if grouped is not None:
+                after[grouped.aggregate] = grouped.merging(multiply)
+        return found.over(tables, after).rename_columns([*view.names, PART])
     except NotHere:
         return None
+
+
+def _numbered_rows(
+    home: Home, relations: Relations, reference: Reference, scan: Scan, made: tuple[int, int]
+) -> pa.Table | None:
+    """What a scan reads for the parts of the view from the first to the last of `made`, each row with its own part."""
+    columns = ["__t", *(name for name in scan.sources if name != PART)]
+    span = (reference.needs(made[0])[0], reference.needs(made[1])[1])
+    table = _read(home, relations, relations.source.find(reference.name), reference, span, columns)
+    if table is None:
+        return None
+    numbers = table.column("__t").to_numpy() // (reference.length * MICROS)
+    return table.drop_columns(["__t"]).append_column(PART, pa.array(numbers))
 
 
 def evaluation_of(
@@ -114,23 +134,26 @@ def _read(
     return home.logs.table(item, stored, upto, forgotten_before=span[0] * length, extra=extra, columns=own)
 
 
-def _parted(home: Home, table: pa.Table, reference: Reference, made: tuple[int, int]) -> pa.Table | None:
-    """Each row once for every part of the view that it goes into; None where these are too many."""
-    rows = table.drop_columns(["__t"])
-    if not table.num_rows:
-        return rows.append_column(PART, pa.array([], pa.int64()))
-    numbers, whose = _numbered(table.column("__t").to_numpy() // (reference.length * MICROS))
+def _parted(home: Home, reference: Reference, made: tuple[int, int], rows: pa.Table, part: str) -> pa.Table:
+    """Each row once for every part of the view that it goes into, by the part it is of, which is the column `part`.
+
+    Raises `NotHere` where these are too many.
+    """
+    if not rows.num_rows:
+        return rows
+    numbers, whose = _numbered(rows.column(part).to_numpy())
     touched = [reference.touched((int(number), int(number)), made) for number in numbers]
     often = np.array([len(parts) for parts in touched], dtype=np.int64)
     starts = np.array([parts[0] if parts else 0 for parts in touched], dtype=np.int64)
+    at = rows.column_names.index(part)
     if (often == 1).all():
-        return rows.append_column(PART, pa.array(starts[whose]))
+        return rows.set_column(at, part, pa.array(starts[whose]))
     counts = often[whose]
-    if not _fits(home, int(counts.sum()), table.num_columns):
-        return None
-    owner = np.repeat(np.arange(table.num_rows), counts)
+    if not _fits(home, int(counts.sum()), rows.num_columns):
+        raise NotHere("too many rows")
+    owner = np.repeat(np.arange(rows.num_rows), counts)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return take(rows, owner).append_column(PART, pa.array(starts[whose][owner] + within))
+    return take(rows, owner).set_column(at, part, pa.array(starts[whose][owner] + within))
 
 
 def _numbered(parts: Ints) -> tuple[Ints, Ints]:
