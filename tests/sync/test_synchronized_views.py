@@ -59,6 +59,7 @@ def test_explain_tells_by_what_a_view_is_synchronized(session: Session) -> None:
         ("CREATE VIEW V AS SELECT * FROM TempStr SYNC BY RoomTempStr", "NOT_A_SYNCHRONIZATION"),
         ("CREATE VIEW V AS SELECT * FROM TempStr SYNC BY newest", "NOT_A_SYNCHRONIZATION"),
         ("CREATE VIEW V AS SELECT * FROM TempStr SYNC nothing", "UNKNOWN_OBJECT"),
+        ("SELECT * FROM TempStr SYNC RoomTempStr", "NOT_A_SYNCHRONIZATION"),
         ("CREATE VIEW V AS SELECT * FROM TempStr SYNC BY Sync2 REFRESH EVERY 5 SECONDS", "TWO_SYNCHRONIZATIONS"),
         ("CREATE VIEW V AS SELECT * FROM TempStr SYNC Sync2 [ROWS 5]", "SYNC_AND_MORE"),
         ("SELECT * FROM TempStr SYNC Sync2 SYNC Sync2", "DUPLICATE_CLAUSE"),

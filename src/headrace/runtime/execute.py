@@ -42,7 +42,7 @@ from headrace.runtime.part_views import create_part_view
 from headrace.runtime.refreshing import advance, refresh
 from headrace.runtime.regulators import ensure_regulators
 from headrace.runtime.strategy import check_strict
-from headrace.runtime.synchronization import ensure_clock_stream
+from headrace.runtime.synchronization import ensure_clock_stream, synchronization_stream
 from headrace.runtime.translated_views import create_translated_view
 from headrace.runtime.translation import is_translated
 from headrace.runtime.views import create_view, stream_over_relation
@@ -63,6 +63,9 @@ def _select(home: Home, _listeners: Listeners, statement: Select) -> Any:
     if features:
         raise NotYetMaintained(features[0], place=statement.query.place)
     relations = home.relations()
+    for ref in statement.query.relations():
+        if ref.sync is not None:
+            synchronization_stream(home.snapshot(), ref.sync, ref.place)
     if statement.query.output == "STREAMED":
         return tagged_query(relations, statement.query)
     return home.engine.checked(relations.evaluate(statement.query))

@@ -6,12 +6,10 @@ begins with the oldest moment the home knows of, and goes on in the transaction 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-from headrace.errors import DefinitionError, EngineError
+from headrace.errors import DefinitionError, EngineError, Place
 from headrace.language import Query
 from headrace.runtime.home import Home
 from headrace.storage.catalog import Snapshot
@@ -79,7 +77,7 @@ def _beginning(transaction: Transaction, now: int) -> int:
     return min([*times, now]) // MICROS
 
 
-def synchronization_stream(snapshot: Snapshot, name: str, statement: Any) -> Object:
+def synchronization_stream(snapshot: Snapshot, name: str, place: Place | None) -> Object:
     """The stream that synchronizes a view: a relation of moments that come when they are."""
     item = snapshot.find(name, "stream", "view")
     if len(item.columns) != 1 or item.columns[0].type.upper() != "TIMESTAMP":
@@ -88,13 +86,13 @@ def synchronization_stream(snapshot: Snapshot, name: str, statement: Any) -> Obj
             f"{item.name} has the columns {', '.join(item.names)}; a synchronization stream has one, of type "
             "TIMESTAMP: the moments at which it ticks.",
             hint=f"CREATE STREAMED VIEW ticks AS SELECT TS FROM {item.name}, and SYNC BY ticks.",
-            place=statement.place,
+            place=place,
         )
     if item.log == "state":
         raise DefinitionError(
             "NOT_A_SYNCHRONIZATION",
             f"{item.name} keeps only its newest content, and not when its moments came.",
             hint=f"CREATE OR REPLACE STREAMED VIEW {item.name} AS ...",
-            place=statement.place,
+            place=place,
         )
     return item

@@ -67,7 +67,7 @@ def declared(
     check_query(query)
     inputs = inputs_of(snapshot, query)
     if options.get("sync") is not None:
-        stream = synchronization_stream(snapshot, options["sync"], statement)
+        stream = synchronization_stream(snapshot, options["sync"], statement.place)
         options["sync"] = stream.name
         inputs = [*(item for item in inputs if item.id != stream.id), stream]
     if any(item.name.lower() == statement.name.lower() for item in inputs):
