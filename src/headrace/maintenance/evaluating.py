@@ -16,7 +16,7 @@ from headrace.algebra.nodes import Aggregate, Filter, Join, Node, Project, Scan,
 from headrace.algebra.trees import all_nodes
 from headrace.language.types import arrow_type
 from headrace.maintenance.kernels.plain import group, join
-from headrace.maintenance.kernels.scalars import NotHere, compiled
+from headrace.maintenance.kernels.scalars import NotHere, filtering, projecting
 
 #: Gives a node's rows, from the rows of its children.
 _Run = Callable[..., pa.Table]
@@ -68,9 +68,9 @@ def evaluation(root: Node, engine: str) -> Evaluation | None:
 def _run_of(node: Node, engine: str) -> _Run | None:
     match node:
         case Filter():
-            return _filter(node, engine)
+            return filtering(node, _types(node.child), engine)
         case Project():
-            return _project(node, engine)
+            return projecting(node, _types(node.child), engine)
         case Join(residual=None, kind="inner" | "left" | "full" | "semi" | "anti") if node.equal:
             return lambda left, right: join(node.kind, left, right, node.equal)
         case Aggregate():
@@ -78,28 +78,6 @@ def _run_of(node: Node, engine: str) -> _Run | None:
         case Union():
             return _union(node)
     return None
-
-
-def _filter(node: Filter, engine: str) -> _Run | None:
-    test = compiled(node.predicate, _types(node.child), "BOOLEAN", engine)
-    return None if test is None else lambda rows: rows.filter(test(rows))
-
-
-def _project(node: Project, engine: str) -> _Run | None:
-    types = _types(node.child)
-    items: list[Callable[[pa.Table], pa.Array | pa.ChunkedArray]] = []
-    for column, item in zip(node.columns, node.items, strict=True):
-        evaluate = _passed(item.name) if item.key == "column" and types.get(item.name) == column.type else None
-        evaluate = evaluate or compiled(item, types, column.type, engine)
-        if evaluate is None:
-            return None
-        items.append(evaluate)
-    names = list(node.names)
-    return lambda rows: pa.Table.from_arrays([item(rows) for item in items], names=names)
-
-
-def _passed(name: str) -> Callable[[pa.Table], pa.ChunkedArray]:
-    return lambda rows: rows.column(name)
 
 
 def _aggregate(node: Aggregate) -> _Run | None:

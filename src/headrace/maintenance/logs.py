@@ -192,13 +192,12 @@ class Logs:
         Of the item's columns, only `columns` are needed.
         """
         since = None if forgotten_before is None else forgotten_before - 1
+        touched = [part for part in parts if _touches(part, upto, since)]
         # A change in an earlier part may be taken back in a later one, but parts of a view stand for themselves.
-        counted = [part for part in parts if _touches(part, upto, since)] if item.part_wise else parts
-        inserts_only = all(part.inserts_only for part in counted)
+        inserts_only = all(part.inserts_only for part in (touched if item.part_wise else parts))
         schema = pa.schema([(field.name, arrow_type(field.type)) for field in log_fields(item)])
         if not can_resolve(item, schema, inserts_only):
             return None
-        touched = [part for part in parts if _touches(part, upto, since)]
         if columns is not None and (item.log == "append" or inserts_only) and item.log != "upsert":
             timed = any(_sticks_out(part, upto, since) for part in touched) or extra or item.option("exposes_ts")
             named = {*columns, *(["__t"] if timed else [])}

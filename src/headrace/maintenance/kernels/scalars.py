@@ -72,7 +72,11 @@ def through(
     columns, made = tuple(start), []
     for step in steps:
         types = {column.name: column.type for column in columns}
-        one = _filter(step, types, engine) if isinstance(step, Filter) else _project(step, types, engine)
+        one = (
+            filtering(step, types, engine)
+            if isinstance(step, Filter)
+            else projecting(step, types, engine, (TIME, WEIGHT))
+        )
         if one is None:
             return None
         made.append(one)
@@ -88,12 +92,16 @@ def through(
     return run
 
 
-def _filter(step: Filter, types: Mapping[str, str], engine: str | None) -> Callable[[pa.Table], pa.Table] | None:
+def filtering(step: Filter, types: Mapping[str, str], engine: str | None) -> Callable[[pa.Table], pa.Table] | None:
+    """A function that keeps the rows a filter keeps; None where that is for the engine."""
     test = compiled(step.predicate, types, "BOOLEAN", engine)
     return None if test is None else lambda table: table.filter(test(table))
 
 
-def _project(step: Node, types: Mapping[str, str], engine: str | None) -> Callable[[pa.Table], pa.Table] | None:
+def projecting(
+    step: Node, types: Mapping[str, str], engine: str | None, kept: Sequence[str] = ()
+) -> Callable[[pa.Table], pa.Table] | None:
+    """A function that computes a projection, with the columns `kept` beside; None where that is for the engine."""
     if not isinstance(step, Project):
         return None
     items: list[Callable[[pa.Table], Any]] = []
@@ -102,10 +110,10 @@ def _project(step: Node, types: Mapping[str, str], engine: str | None) -> Callab
         if evaluate is None:
             return None
         items.append(evaluate)
-    names = [*step.names, TIME, WEIGHT]
+    names = [*step.names, *kept]
 
     def run(table: pa.Table) -> pa.Table:
-        arrays = [*(item(table) for item in items), table.column(TIME), table.column(WEIGHT)]
+        arrays = [*(item(table) for item in items), *(table.column(name) for name in kept)]
         return pa.Table.from_arrays(arrays, names=names)
 
     return run
