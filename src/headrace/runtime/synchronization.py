@@ -85,7 +85,7 @@ def synchronization_stream(snapshot: Snapshot, name: str, place: Place | None) -
             "NOT_A_SYNCHRONIZATION",
             f"{item.name} has the columns {', '.join(item.names)}; a synchronization stream has one, of type "
             "TIMESTAMP: the moments at which it ticks.",
-            hint=f"CREATE STREAMED VIEW ticks AS SELECT TS FROM {item.name}, and SYNC BY ticks.",
+            hint=f"CREATE STREAMED VIEW ticks AS SELECT {item.time_column or 'TS'} FROM {item.name}, and SYNC BY ticks.",
             place=place,
         )
     if item.log == "state":
