@@ -80,12 +80,13 @@ def _beginning(transaction: Transaction, now: int) -> int:
 def synchronization_stream(snapshot: Snapshot, name: str, place: Place | None) -> Object:
     """The stream that synchronizes a view: a relation of moments that come when they are."""
     item = snapshot.find(name, "stream", "view")
+    time = item.time_column or "TS"
     if len(item.columns) != 1 or item.columns[0].type.upper() != "TIMESTAMP":
         raise DefinitionError(
             "NOT_A_SYNCHRONIZATION",
             f"{item.name} has the columns {', '.join(item.names)}; a synchronization stream has one, of type "
             "TIMESTAMP: the moments at which it ticks.",
-            hint=f"CREATE STREAMED VIEW ticks AS SELECT {item.time_column or 'TS'} FROM {item.name}, and SYNC BY ticks.",
+            hint=f"CREATE STREAMED VIEW ticks AS SELECT {time} FROM {item.name}, and SYNC BY ticks.",
             place=place,
         )
     if item.log == "state":
