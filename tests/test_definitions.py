@@ -30,7 +30,7 @@ BAD_OPTIONS = [
     ),
     ("REGISTER SOURCE x (a INT) FROM FILES '/x/*' FORMAT csv WITH (header = 'perhaps')", "BAD_OPTION", "true or false"),
     ("CREATE VIEW x AS SELECT id FROM s WITH (strategy = 'magic')", "BAD_OPTION", "one of auto, recompute"),
-    ("CREATE VIEW x AS SELECT id FROM s WITH (sharing = false)", "UNKNOWN_OPTION", "A view has no option sharing"),
+    ("CREATE VIEW x AS SELECT id FROM s WITH (colour = 1)", "UNKNOWN_OPTION", "A view has no option colour"),
     ("ALTER STREAM s SET (slack = 'a while')", "BAD_OPTION", "a duration such as"),
     ("ALTER HOME SET (clock = 'sundial')", "BAD_OPTION", "none of data, wall, manual"),
     ("ALTER HOME SET (keep_snapshots = -1)", "BAD_OPTION", "whole number of 0 or more"),

@@ -17,8 +17,8 @@ from headrace.language.features import find_features
 from headrace.language.parts import at_part, without_parts
 from headrace.language.relations import RelationRef, describe_relation, find_relations
 from headrace.language.shape import QueryShape, find_shape
-from headrace.language.spark_text import hide_and_convert_part_timestamps, put_names
-from headrace.language.synchronized import through_regulators
+from headrace.language.spark_text import hide_and_convert_part_timestamps, put_names, with_types
+from headrace.language.synchronized import through_regulators, with_sync
 from headrace.language.times import parse_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,6 +88,14 @@ class Query:
         if not any(ref.sync is not None for ref in self.relations()):
             return self
         return Query(through_regulators(self.tree, made), self.output, place=self.place)
+
+    def with_sync(self, relation: str, stream: str) -> Query:
+        """The query with a relation read through a synchronization stream."""
+        return Query(with_sync(self.tree, relation, stream), self.output)
+
+    def with_types(self, types: Sequence[str | None]) -> Query:
+        """The query with some of its columns cast: to a type each, or None where it is left as it is."""
+        return Query(with_types(self.tree, types), self.output)
 
     def without_parts(self) -> Query:
         """The query with every relation read as a whole: `M[j-1]` becomes `M`."""

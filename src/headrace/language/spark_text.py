@@ -50,6 +50,24 @@ def _interval(length: nodes.Length) -> exp.Expr:
     return exp.Interval(this=exp.Literal.string(length.this.name), unit=length.args.get("unit"))
 
 
+def with_types(tree: exp.Expr, types: Sequence[str | None]) -> exp.Expr:
+    """The query with some of its columns cast, under the names they have."""
+    first = tree
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    names = [item.alias_or_name for item in first.expressions]
+    inner = exp.Subquery(this=tree.copy(), alias=exp.TableAlias(this=exp.to_identifier("typed")))
+    items: list[exp.Expr] = []
+    for name, type_ in zip(names, types, strict=True):
+        column = exp.column(exp.to_identifier(name, quoted=True))
+        if type_ is None:
+            items.append(column)
+        else:
+            cast = exp.Cast(this=column, to=exp.DataType.build(type_, dialect="spark"))
+            items.append(exp.alias_(cast, exp.to_identifier(name, quoted=True)))
+    return exp.Select(expressions=items).from_(inner)
+
+
 def hide_and_convert_part_timestamps(tree: exp.Expr) -> None:
     """Keep PART_TIMESTAMP out of stars, and make what it is compared with a timestamp."""
     shown = tables_with_part_timestamp(tree)

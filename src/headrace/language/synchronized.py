@@ -11,6 +11,8 @@ from headrace.language import nodes
 
 #: Between the names of a relation and a stream, in that of the regulator.
 BETWEEN = "__sync__"
+#: Between the names of streams, in that of the stream of the points that all of them have.
+_AND = "__and__"
 
 
 def sync_of(suffixes: Sequence[exp.Expr], place: Place | None = None) -> str | None:
@@ -29,6 +31,22 @@ def sync_of(suffixes: Sequence[exp.Expr], place: Place | None = None) -> str | N
 def regulator_name(relation: str, stream: str) -> str:
     """What the regulator of a relation by a synchronization stream is called."""
     return f"{relation}{BETWEEN}{stream}"
+
+
+def joint_name(streams: Sequence[str]) -> str:
+    """What the stream of the points that some streams have in common is called."""
+    return _AND.join(streams)
+
+
+def with_sync(tree: exp.Expr, relation: str, stream: str) -> exp.Expr:
+    """The tree with a relation read through a synchronization stream wherever it is named."""
+    copy = tree.copy()
+    for table in list(copy.find_all(exp.Table)):
+        if table.name.lower() == relation.lower():
+            suffix = nodes.Sync(this=exp.to_identifier(stream))
+            args = {**{key: value for key, value in table.args.items() if value}, "suffixes": [suffix]}
+            table.replace(nodes.Relation(**args))
+    return copy
 
 
 def through_regulators(tree: exp.Expr, made: Callable[[str], bool] | None = None) -> exp.Expr:

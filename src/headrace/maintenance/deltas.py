@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from headrace.language.types import arrow_type
 from headrace.maintenance.logs import Logs, listed, log_fields, relation_fields
+from headrace.maintenance.relations import least
 from headrace.storage.bags import consolidate
 from headrace.storage.records import Object, Part
 
@@ -179,21 +180,30 @@ def between(
     after: Sequence[Part],
     upto: int | None,
     *,
+    since: int | None = None,
     timed: bool,
     shown: Set[str] | None = None,
     most: int = SMALL,
 ) -> Delta:
-    """The change of a view's content between two sets of its parts."""
+    """The change of a view's content between two sets of its parts, of which one was read up to `since`.
+
+    Without `since` it was read as a whole.
+    """
     old, new = {part.files for part in before}, {part.files for part in after}
     came = [part for part in after if part.files not in old]
     gone = [part for part in before if part.files not in new]
     times = item.log == "signed"
     if timed and not times:
         raise NoDelta(f"{item.name} keeps only its newest content, not when it changed")
-    total = sum(part.rows for part in (*came, *gone))
+    # What was there, and was not yet to be seen.
+    waiting = [] if since is None else [part for part in after if part.files in old and (part.newest or since) > since]
+    total = sum(part.rows for part in (*came, *gone, *waiting))
     if total <= most:
-        pieces = [(read_here(logs, item, LogRows(tuple(parts), (), None, upto if times else None)), sign)
-                  for parts, sign in ((came, 1), (gone, -1))]  # fmt: skip
+        read = (
+            (LogRows(tuple(came), tuple(waiting), since, upto if times else None), 1),
+            (LogRows(tuple(gone), (), None, least(since, upto) if times else None), -1),
+        )
+        pieces = [(read_here(logs, item, rows), sign) for rows, sign in read]
         table = pa.concat_tables([piece for piece, _sign in pieces])
         weights = np.concatenate([piece.column("__w").to_numpy() * sign for piece, sign in pieces])
         table = table.set_column(table.column_names.index("__w"), "__w", pa.array(weights))
@@ -205,7 +215,11 @@ def between(
         return signed_table(item, table, moments, moments, signs, oldest=oldest, timed=timed, shown=shown)
     listed_ = ", ".join(listed([field.name]) for field in relation_fields(item))
     moment = "__t" if timed else "CAST(0 AS BIGINT) AS __t"
-    frames = {"came_": logs.rows(item, came, upto), "gone_": logs.rows(item, gone, upto)}
+    frames = {
+        "came_": read_there(logs, item, LogRows(tuple(came), tuple(waiting), since, upto)),
+        "gone_": logs.rows(item, gone, least(since, upto)),
+    }
     text = f"SELECT {listed_}, {moment}, __w FROM came_ UNION ALL SELECT {listed_}, {moment}, -__w AS __w FROM gone_"
-    oldest = min((part.oldest for part in (*came, *gone) if part.oldest is not None), default=None)
+    told = [part.oldest for part in (*came, *gone) if part.oldest is not None]
+    oldest = min([*told, *([since + 1] if waiting and since is not None else [])], default=None)
     return Delta(logs.engine.sql(text, frames), total, oldest)

@@ -10,8 +10,10 @@ from headrace.errors import DefinitionError
 from headrace.language import CreateStream, CreateView, CreateViewDelta
 from headrace.language.types import normalise_type
 from headrace.runtime.definitions import check_column_name
+from headrace.runtime.shared_views import dependents, sharers, unshare
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Field, Object
+from headrace.storage.transactions import Transaction
 
 
 def replaced(snapshot: Snapshot, statement: CreateView | CreateStream | CreateViewDelta) -> Object | None:
@@ -23,7 +25,7 @@ def replaced(snapshot: Snapshot, statement: CreateView | CreateStream | CreateVi
         return None
     if old.kind != "view":
         raise DefinitionError("WRONG_KIND", f"{old.name} is a {old.kind}, not a view.")
-    readers = snapshot.dependents(old)
+    readers = dependents(snapshot, old)
     if readers:
         raise DefinitionError(
             "STILL_NEEDED",
@@ -31,6 +33,13 @@ def replaced(snapshot: Snapshot, statement: CreateView | CreateStream | CreateVi
             hint="Drop those first.",
         )
     return old
+
+
+def end_replaced(transaction: Transaction, old: Object) -> None:
+    """Take away a view that another takes the place of; those that were only read from it go back to themselves."""
+    for view in sharers(transaction.base, [old]):
+        unshare(transaction, view)
+    transaction.end(old)
 
 
 def result_fields(frame: Any) -> tuple[Field, ...]:

@@ -15,6 +15,7 @@ from headrace.maintenance.logs import TS
 from headrace.runtime.foreign_keys import OPTION, check_altered, declare, referring, without_references
 from headrace.runtime.landing import REJECTED_FIELDS
 from headrace.runtime.options import checked
+from headrace.runtime.shared_views import dependents, sharers, unshare
 from headrace.sources.lines import check_schema
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import CLOCK, HELPER_SUFFIX, LATE_SUFFIX, REJECTED_SUFFIX, Field, Object
@@ -235,6 +236,21 @@ def alter(transaction: Transaction, statement: Alter) -> Object:
 def drop(transaction: Transaction, statement: Drop) -> list[Object]:
     """Drop an object and its side streams; with CASCADE also what reads it. Returns what was dropped."""
     snapshot = transaction.base
+    gone = doomed(snapshot, statement)
+    referrers = {other.id: other for one in gone for other, _key in referring(snapshot, one) if other not in gone}
+    for other in referrers.values():
+        transaction.alter(without_references(other, gone))
+    going = {other.id for other in gone}
+    for view in sharers(snapshot, gone):
+        if view.id not in going:
+            unshare(transaction, view)
+    for other in gone:
+        transaction.end(other)
+    return gone
+
+
+def doomed(snapshot: Snapshot, statement: Drop) -> list[Object]:
+    """What a statement drops: nothing is done yet, and it is refused where it must be."""
     if statement.if_exists and snapshot.get(statement.name) is None:
         return []
     kind = statement.kind.lower()
@@ -247,9 +263,9 @@ def drop(transaction: Transaction, statement: Drop) -> list[Object]:
             "BELONGS_TO_ANOTHER",
             f"{item.name} belongs to {', '.join(other.name for other in owners)} and goes with it.",
         )
-    readers = [other for other in snapshot.dependents(item) if not other.system]
-    own_streams = {other.id for other in snapshot.dependents(item) if other.system}
-    readers += [reader for side in own_streams for reader in snapshot.dependents(snapshot.by_id[side])]
+    readers = [other for other in dependents(snapshot, item) if not other.system]
+    own_streams = {other.id for other in dependents(snapshot, item) if other.system}
+    readers += [reader for side in own_streams for reader in dependents(snapshot, snapshot.by_id[side])]
     if readers and not statement.cascade:
         names = ", ".join(other.name for other in readers)
         raise DefinitionError(
@@ -267,30 +283,33 @@ def drop(transaction: Transaction, statement: Drop) -> list[Object]:
             hint=f"Drop that first, or DROP {statement.kind} {quote_name(item.name)} CASCADE, which takes only the "
             "foreign key along.",
         )
-    for other in referrers.values():
-        transaction.alter(without_references(other, gone))
     # A source that was made for this stream alone goes with it, and so do the helpers of views.
     made_for = [other for other in snapshot.needs(item) if other.name == f"{item.name}__source"]
     made_for += [helper for one in gone for helper in snapshot.needs(one) if helper.option("helper")]
     made_for += _unread_regulators(snapshot, gone)
     for source in made_for:
         gone += [other for other in _closure(snapshot, source) if other not in gone]
-    for other in gone:
-        transaction.end(other)
     return gone
 
 
 def _unread_regulators(snapshot: Snapshot, gone: list[Object]) -> list[Object]:
     """The regulators that nobody reads once some objects are gone."""
-    ids = {item.id for item in gone}
-    found = {item.id: item for one in gone for item in snapshot.needs(one) if item.option("regulator")}
-    return [item for item in found.values() if all(other.id in ids for other in snapshot.dependents(item))]
+    readers = {item.id for item in gone}
+    found: list[Object] = []
+    pending = [item for one in gone for item in snapshot.needs(one)]
+    for item in pending:
+        made_for = item.option("regulator") or item.option("common")
+        if made_for and item.id not in readers and all(other.id in readers for other in snapshot.dependents(item)):
+            found.append(item)
+            readers.add(item.id)
+            pending += snapshot.needs(item)
+    return found
 
 
 def _closure(snapshot: Snapshot, item: Object) -> list[Object]:
     found = [item]
     for other in found:
-        found += [reader for reader in snapshot.dependents(other) if reader not in found]
+        found += [reader for reader in dependents(snapshot, other) if reader not in found]
     return found
 
 

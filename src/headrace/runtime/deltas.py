@@ -61,8 +61,20 @@ class Deltas:
             return sum(part.rows for part in parts)  # all of the log will be compared
         return 2 * fresh.most  # an update is two: what was there, and what is now
 
-    def of(self, item: Object, last: RefreshRecord, upto: int | None, shown: Set[str], *, timed: bool) -> Delta:
-        """What `item` has become since a view read it in `last`, in the columns `shown`. Raises `NoDelta`."""
+    def of(
+        self,
+        item: Object,
+        last: RefreshRecord,
+        upto: int | None,
+        shown: Set[str],
+        *,
+        timed: bool,
+        within: bool = False,
+    ) -> Delta:
+        """What `item` has become since a view read it in `last`, in the columns `shown`. Raises `NoDelta`.
+
+        `within`: another view was read only up to the time that `last` tells, not as a whole.
+        """
         relations = self.home.relations(self.transaction)
         seen = last.reaches.get(str(item.id))
         since = Position(seen, last.read_snapshot)
@@ -70,8 +82,9 @@ class Deltas:
         if item.maintained:
             before = self._before(relations, item, since)
             return between(
-                self.home.logs, item, before, parts, upto, timed=timed, shown=shown, most=most_here(self.home)
-            )
+                self.home.logs, item, before, parts, upto,
+                since=seen if within else None, timed=timed, shown=shown, most=most_here(self.home),
+            )  # fmt: skip
         if item.log == "upsert":
             return self._upserted(relations, item, since, upto, shown, timed=timed)
         new = rows_since(parts, since, upto)

@@ -88,8 +88,8 @@ def gather(
         if key not in made:
             upto = relations.reach(item, relations.source.parts(item))
             if view.on_grid:
-                if item.maintained:
-                    raise NoDelta(f"{item.name} may be ahead of {view.name}'s own points")
+                if item.log == "state":
+                    raise NoDelta(f"{item.name} may be ahead of {view.name}'s own points, and keeps no times")
                 upto = least(upto, point)
             read = _as_read(view, last)
             clock = (last.point, point or 0)
@@ -100,7 +100,7 @@ def gather(
                 births = deltas.of_births(item, window, read, upto, clock) if direct else None
                 made[key] = joined(delta, births) if births is not None else delta  # type: ignore[assignment]
             else:
-                made[key] = deltas.of(item, read, upto, shown[item.id], timed=timed)
+                made[key] = deltas.of(item, read, upto, shown[item.id], timed=timed, within=view.on_grid)
         delta = made[key]
         # At the view's own point more may come: what is there changes again, and its log is netted when it is read.
         # A result that only comes cannot be taken back there, though.

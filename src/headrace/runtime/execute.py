@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headrace.errors import DefinitionError, NotYetMaintained
+from headrace.errors import DefinitionError, HeadraceError, NotYetMaintained
 from headrace.language import (
     AdvanceClock,
     Alter,
@@ -31,16 +31,26 @@ from headrace.language import (
 from headrace.runtime import describe, explain, status
 from headrace.runtime.changes import tagged_query
 from headrace.runtime.declaring import named_fields, result_fields
-from headrace.runtime.definitions import alter, create_stream, create_table, drop, fields_of, register_source
+from headrace.runtime.definitions import (
+    alter,
+    create_stream,
+    create_table,
+    doomed,
+    drop,
+    fields_of,
+    register_source,
+)
 from headrace.runtime.foreign_keys import check_existing
-from headrace.runtime.home import Home, query_of
+from headrace.runtime.home import Home, query_of, written_query
 from headrace.runtime.info import Info, counted
 from headrace.runtime.ingest import Listeners, listener_of
 from headrace.runtime.merge import merge
 from headrace.runtime.mutations import delete, insert, put, update
 from headrace.runtime.part_views import create_part_view
 from headrace.runtime.refreshing import advance, refresh
-from headrace.runtime.regulators import ensure_regulators
+from headrace.runtime.regulators import drop_unread_regulators, ensure_regulators
+from headrace.runtime.shared_views import sharers
+from headrace.runtime.sharing_choice import names_of, settle_sharing, shared_answer, shared_view
 from headrace.runtime.strategy import check_strict
 from headrace.runtime.synchronization import ensure_clock_stream, synchronization_stream
 from headrace.runtime.translated_views import create_translated_view
@@ -68,7 +78,8 @@ def _select(home: Home, _listeners: Listeners, statement: Select) -> Any:
             synchronization_stream(home.snapshot(), ref.sync, ref.place)
     if statement.query.output == "STREAMED":
         return tagged_query(relations, statement.query)
-    return home.engine.checked(relations.evaluate(statement.query))
+    shared = shared_answer(home, relations, statement.query)
+    return home.engine.checked(relations.evaluate(statement.query if shared is None else shared.query))
 
 
 def _register(home: Home, _listeners: Listeners, statement: RegisterSource) -> Info:
@@ -119,15 +130,33 @@ def _table_of_query(home: Home, transaction: Transaction, statement: CreateTable
 def _view(home: Home, _listeners: Listeners, statement: CreateView | CreateStream) -> Info:
     if statement.if_not_exists and home.snapshot().get(statement.name) is not None:
         return _made(statement, f"{statement.name} was there already.")
+    shared = None
     if statement.query is not None:
         ensure_clock_stream(home, statement.query)
-        ensure_regulators(home, statement.query)
-    with home.transaction(statement.name_of_statement) as transaction:
-        if isinstance(statement, CreateView) and is_translated(home.relations(transaction), statement):
-            view, made = create_translated_view(home, transaction, statement)
-            return _made(statement, f"Created view {view.name}, by the {made.strategy} strategy: {made.reason}.")
-        view, made = create_view(home, transaction, statement)
-    return _made(statement, f"Created {view.kind} {view.name}: {counted(made.rows_out, 'row')}, by {made.strategy}.")
+        shared = shared_view(home, statement)
+    try:
+        if statement.query is not None:
+            ensure_regulators(home, statement.query if shared is None else shared.query)
+            _ready_to_be_replaced(home, statement)
+        with home.transaction(statement.name_of_statement) as transaction:
+            if isinstance(statement, CreateView) and is_translated(home.relations(transaction), statement):
+                view, made = create_translated_view(home, transaction, statement)
+                return _made(statement, f"Created view {view.name}, by the {made.strategy} strategy: {made.reason}.")
+            view, made = create_view(home, transaction, statement, None if shared is None else shared.query)
+    except HeadraceError:
+        drop_unread_regulators(home)
+        raise
+    read = "" if shared is None else f" It is read from {names_of(shared)}."
+    rows = counted(made.rows_out, "row")
+    return _made(statement, f"Created {view.kind} {view.name}: {rows}, by {made.strategy}.{read}")
+
+
+def _ready_to_be_replaced(home: Home, statement: CreateView | CreateStream) -> None:
+    """What is only read from a view that is replaced goes back to its own query, and needs what that reads."""
+    old = home.snapshot().get(statement.name)
+    if isinstance(statement, CreateView) and statement.or_replace and old is not None:
+        for view in sharers(home.snapshot(), [old]):
+            ensure_regulators(home, written_query(view))
 
 
 def _part_view(home: Home, _listeners: Listeners, statement: CreateViewDelta) -> Info:
@@ -182,10 +211,14 @@ def _alter(home: Home, _listeners: Listeners, statement: Alter) -> Info:
             check_existing(home, transaction, item)
         if item.maintained and not item.part_wise:
             check_strict(home, transaction.base, item, query_of(item))
+    if "sharing" in statement.settings:
+        settle_sharing(home, item.name)
     return _made(statement, f"Set {', '.join(statement.settings)} of {item.name}.")
 
 
 def _drop(home: Home, listeners: Listeners, statement: Drop) -> Info:
+    for view in sharers(home.snapshot(), doomed(home.snapshot(), statement)):
+        ensure_regulators(home, written_query(view))
     with home.transaction(statement.sql()) as transaction:
         gone = drop(transaction, statement)
     for item in gone:

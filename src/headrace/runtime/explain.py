@@ -28,7 +28,9 @@ from headrace.runtime.part_views import declared as declared_function
 from headrace.runtime.plan_text import PATTERNS, PlanWords, state_bytes
 from headrace.runtime.plans import Plan
 from headrace.runtime.program_text import program_lines
-from headrace.runtime.sharing_text import explain_sharing
+from headrace.runtime.shared_views import SHARED, own_inputs
+from headrace.runtime.sharing_choice import shared_answer, shared_view
+from headrace.runtime.sharing_text import explain_sharing, readings_in_words, shared_lines
 from headrace.runtime.state_text import explain_state
 from headrace.runtime.states import states_of
 from headrace.runtime.strategy import FEW_ROWS, RECOMPUTE, find_plan, mode_of, strategy_changed
@@ -46,12 +48,14 @@ def explain(home: Home, statement: Explain) -> Info:
     if statement.target is not None:
         item = home.snapshot().find(statement.target)
         if statement.kind == "SHARING":
-            return Info("EXPLAIN", explain_sharing(home.snapshot(), item))
+            return Info("EXPLAIN", explain_sharing(home, item))
         if statement.kind == "STATE":
             return explain_state(home, item)
         return Info("EXPLAIN", explain_maintenance(home, item) if statement.kind else explain_object(home, item))
     if isinstance(inner, Select):
-        return Info("EXPLAIN", _query(home.snapshot(), inner.query))
+        shared = shared_answer(home, home.relations(), inner.query)
+        told = [] if shared is None else readings_in_words(shared)
+        return Info("EXPLAIN", "\n".join([_query(home.snapshot(), inner.query), *told]))
     if isinstance(inner, CreateViewDelta):
         return explain_function(home, inner)
     if isinstance(inner, CreateView | CreateStream) and inner.query is not None:
@@ -107,10 +111,9 @@ def _view(home: Home, snapshot: Snapshot, item: Object) -> list[str]:
     if item.part_wise:
         return [*lines, *part_lines(home, snapshot, item), *_last(last)]
     lines += [_policy(item), f"It is due {_due(item)}."]
-    lines.append(
-        f"It reads {', '.join(map(_read_name, snapshot.needs(item))) or 'nothing'}: {written_query(item).sql()}"
-    )
-    return [*lines, *_last(last)]
+    read = own_inputs(snapshot, item) if item.option(SHARED) else snapshot.needs(item)
+    lines.append(f"It reads {', '.join(map(_read_name, read)) or 'nothing'}: {written_query(item).sql()}")
+    return [*lines, *shared_lines(item), *_last(last)]
 
 
 def _read_name(item: Object) -> str:
@@ -258,8 +261,11 @@ def _create(home: Home, statement: CreateView | CreateStream) -> Info:
     if isinstance(statement, CreateView) and is_translated(home.relations(), statement):
         return _translated(home, statement)
     snapshot = home.snapshot()
-    view, query, inputs, _frame = declared(home, snapshot, home.relations(), statement)
-    return Info("EXPLAIN CREATE VIEW", "\n".join(_would(home, snapshot, view, inputs, query)))
+    shared = shared_view(home, statement, make=False)
+    given = None if shared is None else shared.query
+    view, query, inputs, _frame = declared(home, snapshot, home.relations(), statement, given)
+    told = [] if shared is None else readings_in_words(shared)
+    return Info("EXPLAIN CREATE VIEW", "\n".join([*told, *_would(home, snapshot, view, inputs, query)]))
 
 
 def _would(home: Home, snapshot: Snapshot, view: Object, inputs: Sequence[Object], query: Query) -> list[str]:

@@ -22,6 +22,7 @@ from headrace.maintenance.relations import Relations
 from headrace.maintenance.sync_points import sync_points
 from headrace.runtime.changes import tagged
 from headrace.runtime.clock import MODES, clock_of, forgotten_before, horizon
+from headrace.runtime.options import checked
 from headrace.storage import housekeeping
 from headrace.storage.catalog import Catalog, Snapshot, sqlite_url
 from headrace.storage.files import Files
@@ -37,6 +38,7 @@ DEFAULTS: dict[str, Any] = {
     "rollup_parts": 32,
     "max_rows_per_batch": 5_000_000,
     "rows_here": 3_000_000,
+    "sharing": "auto",
 }
 
 
@@ -160,6 +162,8 @@ class Home:
                 raise DefinitionError(
                     "BAD_OPTION", f"clock = {value!r} is none of {', '.join(MODES)}.", hint="SET (clock = 'manual')"
                 )
+        elif name == "sharing":
+            value = checked("view", {name: value}, "the home")[name]
         elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise DefinitionError("BAD_OPTION", f"{name} must be a whole number of 0 or more, not {value!r}.")
         return value
@@ -221,6 +225,12 @@ def written_query(view: Object) -> Query:
     return _parsed(view.definition)
 
 
-def query_of(view: Object) -> Query:
-    """A view's query as it is run: what is synchronized is read from its regulator."""
+def own_query(view: Object) -> Query:
+    """A view's query as it is written, where what is synchronized is read from its regulator."""
     return _regulated(view.definition)
+
+
+def query_of(view: Object) -> Query:
+    """A view's query as it is run: its own, or one over views that contain it."""
+    shared = view.option("shared")
+    return own_query(view) if shared is None else _regulated(f"CREATE VIEW v AS {shared}")

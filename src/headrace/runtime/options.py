@@ -29,6 +29,11 @@ REWRITINGS = {
     "pull up": "operators whose deletions are hard to foresee are moved up",
     "push down": "they are moved down, so that less goes through them",
 }
+SHARINGS = {
+    "auto": "from another view that contains it, where that is less work",
+    "always": "from another view wherever one contains it",
+    "never": "from what its query names",
+}
 POLICIES = {
     "auto": "by the changes where that is cheaper, else the whole query again",
     "incremental": "by the changes wherever that can be done",
@@ -103,6 +108,12 @@ def _choice(known: Mapping[str, str]) -> Callable[[str, Any], str]:
     return check
 
 
+def _sharing(name: str, value: Any) -> str:
+    """How a view is read from others: true and false will do for the plain cases."""
+    word = {True: "auto", False: "never", "true": "auto", "false": "never"}.get(value, value)
+    return _choice(SHARINGS)(name, word)
+
+
 _LINES = {"delimiter": _character, "header": _truth, "null_value": _nullable_text}
 
 #: Options by kind of object, with the check that also brings each into its stored form.
@@ -124,6 +135,7 @@ OPTIONS: Mapping[str, Mapping[str, Callable[[str, Any], Any]]] = {
         "rewriting": _choice(REWRITINGS),
         "buckets": _count,
         "policy": _choice(POLICIES),
+        "sharing": _sharing,
     },
 }
 

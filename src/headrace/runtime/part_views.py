@@ -8,7 +8,7 @@ from typing import Any
 from headrace.errors import DefinitionError
 from headrace.language import CreateViewDelta
 from headrace.maintenance.relations import Relations
-from headrace.runtime.declaring import named_fields, replaced, result_fields
+from headrace.runtime.declaring import end_replaced, named_fields, replaced, result_fields
 from headrace.runtime.definitions import check_new
 from headrace.runtime.delta_functions import DeltaFunction, delta_function, initialize_step, inputs_of
 from headrace.runtime.home import Home
@@ -26,7 +26,7 @@ def create_part_view(home: Home, transaction: Transaction, statement: CreateView
     if old is None:
         check_new(transaction.base, statement.name)
     else:
-        transaction.end(old)
+        end_replaced(transaction, old)
     view, function = declared(home, home.relations(transaction), statement)
     view = transaction.create(view, inputs_of(function, home.relations(transaction).source))
     record = refresh_parts(home, transaction, view)

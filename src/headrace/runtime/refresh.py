@@ -16,7 +16,7 @@ from headrace.errors import EngineError
 from headrace.language import Query
 from headrace.maintenance.deltas import NoDelta
 from headrace.maintenance.kept import Held
-from headrace.maintenance.points import dies_by_now, grid_of, point_at, reaches, refresh_time
+from headrace.maintenance.points import grid_of, point_at, reaches, refresh_time
 from headrace.maintenance.relations import Relations
 from headrace.planner.cost import Costs
 from headrace.runtime.books import Book, Way, book_of, note
@@ -34,10 +34,12 @@ from headrace.runtime.differential import (
     unique,
 )
 from headrace.runtime.directing import clock_of
-from headrace.runtime.home import Home, query_of
+from headrace.runtime.freshness import has_changed
+from headrace.runtime.home import Home, own_query, query_of
 from headrace.runtime.info import counted
 from headrace.runtime.maintainer import refresh_parts
 from headrace.runtime.plans import Plan
+from headrace.runtime.shared_views import SHARED, own_inputs, unshare
 from headrace.runtime.starts import BEGINNING, CHANGED_FROM, start_of
 from headrace.runtime.states import drop, held
 from headrace.runtime.strategy import (
@@ -103,9 +105,14 @@ def refresh_due(
         relations = home.relations(transaction)
         inputs = snapshot.needs(view)
         if stale & {item.id for item in inputs}:
-            stale.add(view.id)
-            continue
-        changed = view.part_wise or _changed(relations, transaction, view, inputs)
+            # A view that only shares what failed goes its own way.
+            if not _goes_alone(snapshot, view, stale):
+                stale.add(view.id)
+                continue
+            view = unshare(transaction, view)
+            inputs = transaction.needs(view)
+            relations = home.relations(transaction)
+        changed = view.part_wise or has_changed(relations, view, inputs)
         if not (changed and (only or _due(relations, transaction, view, inputs))):
             continue
         mark = transaction.mark()
@@ -128,6 +135,13 @@ def refresh_due(
             stale.add(view.id)
     deltas.current.leave(lambda view: _follows(home, transaction, view))
     return done
+
+
+def _goes_alone(snapshot: Snapshot, view: Object, stale: set[int]) -> bool:
+    """Whether a view is only read from others, and its own query reads nothing that has failed."""
+    own = own_query(view)
+    there = all(snapshot.get(ref.name) is not None for ref in own.relations())
+    return view.option(SHARED) is not None and there and not stale & {item.id for item in own_inputs(snapshot, view)}
 
 
 def _expect_inputs(
@@ -166,26 +180,6 @@ def _naming(view: Object, error: EngineError) -> EngineError:
         detail="Nothing was changed: every object is as it was before this refresh.",
         hint=f"Mend the rows it fails on, or DROP VIEW {view.name} and create it with a query that bears them.",
     )
-
-
-def _changed(relations: Relations, transaction: Transaction, view: Object, inputs: list[Object]) -> bool:
-    """Whether anything the view reads has changed since it was read, or died as the clock moved on."""
-    last = relations.source.last_refresh(view)
-    if last is None:
-        return True
-    for item in inputs:
-        made = relations.source.last_refresh(item)
-        if transaction.refresh_of(item) is not None or (made is not None and made.snapshot_id > last.read_snapshot):
-            return True
-        if any(part.arrived_in > last.read_snapshot for part in relations.source.parts(item)):
-            return True
-    now = reaches(relations, inputs)
-    grid = grid_of(relations, view)
-    if grid is not None and any(reached > (last.point or -1) for reached in now.values()):
-        return True
-    if any(reached > last.reaches.get(str(item), BEGINNING) for item, reached in now.items()):
-        return True
-    return dies_by_now(relations, query_of(view), inputs, last.point, grid)
 
 
 def _due(relations: Relations, transaction: Transaction, view: Object, inputs: list[Object]) -> bool:

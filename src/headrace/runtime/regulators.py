@@ -6,11 +6,12 @@ y and released at them, with the time of arrival in a column beside. All views t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from headrace.errors import DefinitionError
 from headrace.language import CreateView, Query, parse_one, quote_name
-from headrace.language.synchronized import regulator_name
+from headrace.language.synchronized import joint_name, regulator_name
 from headrace.runtime.home import Home
 from headrace.runtime.views import create_view
 from headrace.storage.records import Object
@@ -37,11 +38,40 @@ def ensure_regulators(home: Home, query: Query) -> None:
                 _create(home, transaction, name, relation, stream)
 
 
+def drop_unread_regulators(home: Home) -> None:
+    """Take away the regulators that nobody reads: what they were made for could not be made."""
+    while True:
+        snapshot = home.snapshot()
+        found = [
+            item for item in snapshot.objects("view") if item.option("regulator") and not snapshot.dependents(item)
+        ]
+        if not found:
+            return
+        with home.transaction("regulators that nobody reads") as transaction:
+            for item in found:
+                transaction.end(item)
+
+
+def ensure_joint_stream(home: Home, streams: Sequence[str]) -> None:
+    """Make the stream of the points that some synchronization streams have in common."""
+    snapshot = home.snapshot()
+    name = joint_name(streams)
+    if snapshot.get(name) is not None:
+        return
+    text = " INTERSECT ".join(f"SELECT * FROM {quote_name(snapshot.find(stream).name)}" for stream in streams)
+    with home.transaction(f"the common points of {', '.join(streams)}") as transaction:
+        _make(home, transaction, f"CREATE STREAMED VIEW {quote_name(name)} AS {text}")
+
+
 def _create(home: Home, transaction: Transaction, name: str, relation: Object, stream: Object) -> None:
     text = (
         f"CREATE STREAMED VIEW {quote_name(name)} AS SELECT * FROM {quote_name(relation.name)} "
         f"SYNC BY {quote_name(stream.name)}"
     )
+    _make(home, transaction, text)
+
+
+def _make(home: Home, transaction: Transaction, text: str) -> None:
     statement = parse_one(text)
     assert isinstance(statement, CreateView)
     view, _made = create_view(home, transaction, statement)

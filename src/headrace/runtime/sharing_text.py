@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from headrace.algebra.matching.compensation import compensation
-from headrace.algebra.matching.predicates import Kind, Kinds
-from headrace.algebra.synchronization.moments import EVERY_SECOND, Moments, Times, both, contains, moments_of, words
-from headrace.algebra.synchronization.skinned import Skinned, skinned
+from headrace.algebra.synchronization.moments import words
+from headrace.algebra.synchronization.skinned import Skinned
 from headrace.errors import DefinitionError
-from headrace.language import Query
-from headrace.maintenance.logs import relation_fields
-from headrace.runtime.home import written_query
+from headrace.language import format_duration, quote_name
+from headrace.runtime.home import Home, written_query
+from headrace.runtime.shared_views import SHARED
+from headrace.runtime.sharing import (
+    Reader,
+    Reading,
+    Shared,
+    clocked,
+    containing,
+    form_of_view,
+    full_points,
+    readings_of,
+)
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object
 
 
-def explain_sharing(snapshot: Snapshot, view: Object) -> str:
+def explain_sharing(home: Home, view: Object) -> str:
     """The skinned form of a view in words, with the views that it is contained in."""
     if not view.maintained or view.part_wise:
         raise DefinitionError(
@@ -22,90 +30,61 @@ def explain_sharing(snapshot: Snapshot, view: Object) -> str:
             f"{view.name} has no query whose data and synchronization could be told apart.",
             hint="EXPLAIN SHARING is for views over queries.",
         )
-    found = skinned_form(snapshot, view)
+    snapshot = home.snapshot()
+    found = form_of_view(snapshot, view)
     lines = [
         f"{view.name} in its skinned form:",
         f"data: {found.data.sql()}",
         f"synchronization: {_when(snapshot, found)}",
     ]
-    return "\n".join([*lines, *_readable_from(snapshot, view, found)])
+    return "\n".join([*lines, *shared_lines(view), *_readable_from(home, snapshot, view, found)])
 
 
-def skinned_form(snapshot: Snapshot, view: Object) -> Skinned:
-    """A view's data part over what is no view, and the streams it is synchronized by."""
-    return skinned(written_query(view), view.option("sync"), lambda name: _defined(snapshot, name))
+def shared_lines(view: Object) -> list[str]:
+    """That a view is read from others, if it is."""
+    return [f"It is read from views that contain it: {view.option(SHARED)}"] if view.option(SHARED) else []
 
 
-def _defined(snapshot: Snapshot, name: str) -> tuple[Query, str | None] | None:
-    item = snapshot.get(name)
-    if item is None or not item.maintained or item.part_wise:
-        return None
-    return written_query(item), item.option("sync")
+def readings_in_words(shared: Shared) -> list[str]:
+    """What would be read from where, and why."""
+    return [f"It would be read from {_counted(one)}: {one.query.sql()}" for one in shared.readings]
+
+
+def _counted(one: Reading) -> str:
+    return f"{quote_name(one.view.name)} ({one.shared.rows:,} rows instead of {one.own.rows:,})"
 
 
 def _when(snapshot: Snapshot, form: Skinned) -> str:
-    if not form.streams:
+    if not form.clocks:
         return "whenever something changes"
-    named = " and ".join(form.streams)
-    return f"the points of {named}: {words(moments(snapshot, form))}"
+    streams = [clock.stream for clock in form.clocks if clock.stream is not None]
+    named = f"the points of {' and '.join(streams)}: " if streams else ""
+    every = [clock.every for clock in form.clocks if clock.every is not None]
+    if not streams and len(every) == 1:
+        return f"every {format_duration(every[0])}"
+    return f"{named}{words(full_points(snapshot, form))}"
 
 
-def moments(snapshot: Snapshot, form: Skinned) -> Times:
-    """The full points of a skinned form, as far as definitions tell."""
-    return both(_moments_of(snapshot, name) for name in form.streams)
-
-
-def _moments_of(snapshot: Snapshot, name: str) -> Times:
-    item = snapshot.get(name)
-    if item is None or item.option("clock"):
-        return EVERY_SECOND
-    if not item.maintained or item.part_wise:
-        return Moments(item.name)
-    return moments_of(item.name, written_query(item), lambda other: _moments_of(snapshot, other))
-
-
-def _readable_from(snapshot: Snapshot, view: Object, form: Skinned) -> list[str]:
+def _readable_from(home: Home, snapshot: Snapshot, view: Object, form: Skinned) -> list[str]:
     """The views that contain this one, and how it would be read from them."""
+    read = {item.id for item in _all_inputs(snapshot, view)}
+    reader = Reader(clocked(view), view.log == "signed", "always")
+    readable = {one.view.id: one for one in readings_of(home, snapshot, written_query(view), reader)}
     lines = []
-    for other in snapshot.objects("view"):
-        if other.id == view.id or other.system or other.part_wise:
+    for other, _told in containing(home, snapshot, form):
+        if other.id == view.id or other.id in read or other.system:
             continue
-        theirs = skinned_form(snapshot, other)
-        made = compensation(form.data, theirs.data, other.name, other.names, _kinds(snapshot, form.data))
-        if made is None:
-            continue
-        if _within(snapshot, form, theirs):
-            lines.append(f"It could be read from {other.name}: {made.sql()}")
-        else:
+        one = readable.get(other.id)
+        if one is None:
             lines.append(f"{other.name} has the data for it, but not surely at all of its points.")
+        else:
+            lines.append(f"It could be read from {_counted(one)}: {one.query.sql()}")
     return lines
 
 
-def _kinds(snapshot: Snapshot, query: Query) -> Kinds:
-    """How columns of a query are compared, as far as the relations it reads tell."""
-    types: dict[str, set[Kind | None]] = {}
-    for ref in query.relations():
-        for field in relation_fields(snapshot.find(ref.name)):
-            types.setdefault(field.name.lower(), set()).add(_kind(field.type))
-
-    def kind(column: str) -> Kind | None:
-        found = types.get(column.lower(), set())
-        return next(iter(found)) if len(found) == 1 else None
-
-    return kind
-
-
-def _kind(type_name: str) -> Kind | None:
-    name = type_name.upper()
-    if name in ("TINYINT", "SMALLINT", "INT", "BIGINT") or name.startswith("DECIMAL"):
-        return "number"
-    if name in ("FLOAT", "DOUBLE"):
-        return "float"
-    return "text" if name == "STRING" else None
-
-
-def _within(snapshot: Snapshot, inner: Skinned, outer: Skinned) -> bool:
-    """Whether all points of one form are surely points of another."""
-    if not outer.streams:
-        return True
-    return bool(inner.streams) and contains(moments(snapshot, outer), moments(snapshot, inner))
+def _all_inputs(snapshot: Snapshot, view: Object) -> list[Object]:
+    """What a view reads, also through others."""
+    found = list(snapshot.needs(view))
+    for item in found:
+        found += [other for other in snapshot.needs(item) if other not in found]
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,13 @@ from headrace.errors import DefinitionError, NotYetMaintained
 from headrace.language import CreateStream, CreateView, Query, RefreshPolicy, parse_one, quote_name
 from headrace.maintenance.points import grid_of, reaches, refresh_time
 from headrace.maintenance.relations import Relations
-from headrace.runtime.declaring import named_fields, replaced, result_fields
+from headrace.runtime.declaring import end_replaced, named_fields, replaced, result_fields
 from headrace.runtime.definitions import check_new
 from headrace.runtime.home import Home, query_of
 from headrace.runtime.options import checked
 from headrace.runtime.plans import rates_of, times_of
 from headrace.runtime.refresh import refresh_view
+from headrace.runtime.shared_views import SHARED
 from headrace.runtime.starts import BEGINNING
 from headrace.runtime.synchronization import synchronization_stream
 from headrace.storage.catalog import Snapshot
@@ -25,14 +27,14 @@ from headrace.storage.transactions import Transaction
 
 
 def create_view(
-    home: Home, transaction: Transaction, statement: CreateView | CreateStream
+    home: Home, transaction: Transaction, statement: CreateView | CreateStream, shared: Query | None = None
 ) -> tuple[Object, RefreshRecord]:
-    """Declare a view and fill it."""
+    """Declare a view and fill it; with `shared`, it is read by that query, over views that contain it."""
     relations = home.relations(transaction)
-    view, query, inputs, frame = declared(home, transaction.base, relations, statement)
+    view, query, inputs, frame = declared(home, transaction.base, relations, statement, shared)
     old = replaced(transaction.base, statement)
     if old is not None:
-        transaction.end(old)
+        end_replaced(transaction, old)
     born = _born(relations, view, query, inputs)
     # Its inputs hold nothing, so there is little to collect; Sail refuses isEmpty() of a DISTINCT.
     if born is None and home.engine.arrow(frame).num_rows:
@@ -54,8 +56,9 @@ def _born(relations: Relations, view: Object, query: Query, inputs: list[Object]
 
 
 def declared(
-    home: Home, snapshot: Snapshot, relations: Relations, statement: CreateView | CreateStream
-) -> tuple[Object, Query, list[Object], Any]:
+    home: Home, snapshot: Snapshot, relations: Relations, statement: CreateView | CreateStream,
+    shared: Query | None = None,
+) -> tuple[Object, Query, list[Object], Any]:  # fmt: skip
     """What a statement declares, checked and not made: the view, its query, what it reads, its content as a frame."""
     if statement.query is None:
         raise DefinitionError("NOT_A_VIEW", f"{statement.name} has no query.")
@@ -75,6 +78,14 @@ def declared(
     frame = home.engine.checked(relations.evaluate(query))
     columns = _columns(statement, result_fields(frame))
     keys = [key_of(snapshot, ref.name) for ref in query.relations()]
+    key = None if relations.asked(query).internal else infer_key(query, keys, [column.name for column in columns])
+    if shared is not None:
+        shared = as_typed(home, snapshot, relations, shared, columns)
+        options[SHARED] = shared.sql()
+        query = shared.through_regulators(lambda name: snapshot.get(name) is not None)
+        ticks = [item for item in inputs if item.name == options.get("sync")]
+        inputs = [*(item for item in inputs_of(snapshot, query) if item not in ticks), *ticks]
+        frame = home.engine.checked(relations.evaluate(query))
     streamed = isinstance(statement, CreateStream) or "STREAMED" in (statement.output, query.output)
     view = Object(
         0,
@@ -83,12 +94,20 @@ def declared(
         "signed" if streamed or statement.partition_length else "state",
         statement.sql(),
         columns,
-        None if relations.asked(query).internal else infer_key(query, keys, [column.name for column in columns]),
+        key,
         partition_length=statement.partition_length,
         # The order of joins, hence what is kept, follows these: so they stay what they were at birth.
         options={**options, "rates": rates_of(snapshot, query), "spans": times_of(snapshot, query)},
     )
     return view, query, inputs, frame
+
+
+def as_typed(home: Home, snapshot: Snapshot, relations: Relations, shared: Query, columns: Sequence[Field]) -> Query:
+    """A query over other views, each of its columns in the type that the view's own query gives it."""
+    through = shared.through_regulators(lambda name: snapshot.get(name) is not None)
+    found = result_fields(home.engine.checked(relations.evaluate(through)))
+    types = [None if one.type == wanted.type else wanted.type for one, wanted in zip(found, columns, strict=True)]
+    return shared.with_types(types) if any(types) else shared
 
 
 def _options(statement: CreateView | CreateStream) -> dict[str, Any]:

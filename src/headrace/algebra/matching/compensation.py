@@ -1,147 +1,123 @@
 """A query told from a view that contains it (SyncSQL 5.2): the compensating selection, projection and aggregation.
 
-Both are one SELECT over the same relations. The view's condition must follow from the query's; what the query asks
-beyond it, and all that it shows, must be told by columns of the view. A view without groups can be grouped; one with
-groups can be rolled up to fewer keys, where every aggregate can be told from those of the groups.
+Both are brought to the form of `blocks`. The relations of the view must be among those of the query, and the view's
+condition must follow from the query's; what the query asks beyond it, and all that it shows, must be told by columns of
+the view, or by the relations that only the query reads. A view without groups can be grouped; one with groups can be
+rolled up to fewer keys, where every aggregate can be told from those of the groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice, permutations
 
 from sqlglot import exp
 
-from headrace.algebra.expressions import conjuncts, rewrite, text, unparen
+from headrace.algebra.expressions import all_of, rewrite, text
+from headrace.algebra.matching.blocks import Block, Schema, block_of, column, renamed
 from headrace.algebra.matching.predicates import Kinds, implies
-from headrace.language import Query
-from headrace.language.relations import find_relations
+from headrace.language import Query, quote_name
 
-_CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "kind", "operation_modifiers"}
-
-
-@dataclass(frozen=True)
-class _Block:
-    """One SELECT without ORDER BY, LIMIT, windows or subqueries in expressions."""
-
-    select: exp.Select
-    alone: bool
-
-    @property
-    def where(self) -> exp.Expr | None:
-        return self.select.args["where"].this if self.select.args.get("where") else None
-
-    @property
-    def keys(self) -> list[exp.Expr] | None:
-        """The GROUP BY columns; None without groups."""
-        group = self.select.args.get("group")
-        if group is not None:
-            return [self.plain(key) for key in group.expressions]
-        if self.select.args.get("distinct"):
-            return [self.plain(item.unalias()) for item in self.select.expressions]
-        return [] if any(item.find(exp.AggFunc) for item in self.select.expressions) else None
-
-    def plain(self, expression: exp.Expr) -> exp.Expr:
-        """An expression whose columns are spelled in one way: without a qualifier where there is one relation."""
-
-        def bare(node: exp.Expr) -> exp.Expr | None:
-            if not isinstance(node, exp.Column) or not self.alone:
-                return None
-            return exp.Column(this=exp.to_identifier(node.name.lower()))
-
-        return unparen(rewrite(expression, bare))
+#: A relation that is read several times can be matched in several ways: so many are tried.
+_MOST_WAYS = 24
 
 
-def compensation(query: Query, view: Query, name: str, columns: Sequence[str], kinds: Kinds) -> Query | None:
-    """The query over the view `name`, whose columns are called `columns`; None where the view does not contain it."""
-    inner, outer = _block(query.tree), _block(view.tree)
-    if inner is None or outer is None or _sources(inner) != _sources(outer):
+def compensation(
+    query: Query, view: Query, name: str, columns: Sequence[str], kinds: Kinds, schema: Schema | None = None
+) -> Query | None:
+    """The query over the view `name`, whose columns are called `columns`; None where the view does not contain it.
+
+    `schema` tells the columns of relations, without which only queries over one relation are understood.
+    """
+    block = block_of(view.tree, schema)
+    return None if block is None else compensated(query, block, name, columns, kinds, schema)
+
+
+def compensated(
+    query: Query, outer: Block, name: str, columns: Sequence[str], kinds: Kinds, schema: Schema | None = None
+) -> Query | None:
+    """The query over a view whose block is known."""
+    bare, order = _unordered(query.tree)
+    inner = block_of(bare, schema)
+    if inner is None or inner.whole != outer.whole:
         return None
-    given = None if inner.where is None else inner.plain(inner.where)
-    shown = None if outer.where is None else outer.plain(outer.where)
-    if not implies(given, shown, kinds):
+    ordered = None if order is None else _order(order, inner.names)
+    if order is not None and ordered is None:
         return None
-    rest = [part for part in _parts(given) if not implies(shown, part, kinds)]
-    items = [item.unalias() for item in outer.select.expressions]
-    told = {text(outer.plain(item)): column for item, column in zip(items, columns, strict=True)}
-    if outer.keys is None:
-        made = _over_rows(inner, rest, told, name)
-    elif outer.select.args.get("having") or outer.select.args.get("distinct"):
-        return None
-    else:
-        made = _rolled_up(inner, outer, rest, told, name)
-    return None if made is None else Query(made, query.output)
-
-
-def _block(tree: exp.Expr) -> _Block | None:
-    if not isinstance(tree, exp.Select) or any(value for key, value in tree.args.items() if key not in _CLAUSES):
-        return None
-    looked_at = [*tree.expressions, *(tree.args.get(key) for key in ("where", "group", "having"))]
-    if any(clause is not None and not _is_plain(clause) for clause in looked_at):
-        return None
-    if tree.args.get("from_") is None or (tree.args.get("distinct") and tree.args.get("group")):
-        return None
-    return _Block(tree, not tree.args.get("joins") and isinstance(tree.args["from_"].this, exp.Table))
-
-
-def _is_plain(clause: exp.Expr) -> bool:
-    """Whether a clause has no query, window or grouping set in it, and no star but that of COUNT(*)."""
-    if clause.find(exp.Query, exp.Window, exp.Cube, exp.Rollup, exp.GroupingSets):
-        return False
-    return all(isinstance(star.parent, exp.Count) for star in clause.find_all(exp.Star))
-
-
-def _sources(block: _Block) -> str:
-    """What the block reads; of one relation alone, its name without an alias."""
-    if block.alone:
-        (table,) = find_relations(block.select) or [block.select.args["from_"].this]
-        if not table.args.get("suffixes") and not table.args.get("changes_of"):
-            return str(table.name.lower())
-    joins = [text(join) for join in block.select.args.get("joins") or ()]
-    return " ".join([text(block.select.args["from_"]), *joins])
-
-
-def _parts(predicate: exp.Expr | None) -> list[exp.Expr]:
-    return [] if predicate is None else list(conjuncts(predicate))
+    for aliases in _ways(inner, outer):
+        try:
+            made = _Match(inner, _under(outer, aliases), frozenset(aliases.values()), name, columns, kinds).told()
+        except _NotTold:
+            continue
+        for key, value in (ordered or {}).items():
+            made.set(key, value)
+        return Query(made, query.output)
+    return None
 
 
 class _NotTold(Exception):
     """Something that the view does not show."""
 
 
-def _translated(block: _Block, expression: exp.Expr, told: dict[str, str]) -> exp.Expr:
-    """An expression over the view's columns."""
-
-    def column(node: exp.Expr) -> exp.Expr | None:
-        known = told.get(text(node))
-        if known is not None and not isinstance(node, exp.Literal):
-            return exp.column(known)
-        if isinstance(node, exp.Column):
-            raise _NotTold
-        return None
-
-    return rewrite(block.plain(expression), column)
+_ORDER = ("order", "limit", "offset")
 
 
-def _over_rows(inner: _Block, rest: list[exp.Expr], told: dict[str, str], name: str) -> exp.Expr | None:
-    """A view that shows rows: the rest of the query is asked of it."""
-    copy = inner.select.copy()
-    try:
-        items = [_named(item, _translated(inner, item.unalias(), told)) for item in inner.select.expressions]
-        conditions = [_translated(inner, part, told) for part in rest]
-        group = inner.select.args.get("group")
-        keys = None if group is None else [_translated(inner, key, told) for key in group.expressions]
-        having = inner.select.args.get("having")
-        kept = None if having is None else _translated(inner, having.this, told)
-    except _NotTold:
-        return None
-    copy.set("expressions", items)
-    _read(copy, name, conditions)
-    if keys is not None:
-        copy.set("group", exp.Group(expressions=keys))
-    if kept is not None:
-        copy.set("having", exp.Having(this=kept))
-    return copy
+def _unordered(tree: exp.Expr) -> tuple[exp.Expr, dict[str, exp.Expr] | None]:
+    """A query without ORDER BY and LIMIT, and these."""
+    found = {key: tree.args[key] for key in _ORDER if tree.args.get(key)}
+    if not found or not isinstance(tree, exp.Select):
+        return tree, None
+    bare = tree.copy()
+    for key in found:
+        bare.set(key, None)
+    return bare, found
+
+
+def _order(order: dict[str, exp.Expr], names: Sequence[str]) -> dict[str, exp.Expr] | None:
+    """ORDER BY and LIMIT, where they only speak of the columns that are shown."""
+    known = {name.lower() for name in names}
+    for clause in order.values():
+        if clause.find(exp.Query):
+            return None
+        if any(node.table or node.name.lower() not in known for node in clause.find_all(exp.Column)):
+            return None
+    return {key: clause.copy() for key, clause in order.items()}
+
+
+def _ways(inner: Block, outer: Block) -> Iterator[dict[str, str]]:
+    """The ways in which the view's relations can be some of the query's: by alias."""
+    if inner.whole:
+        yield {}
+        return
+    keys = [source.key for source in outer.sources]
+    mine = {key: [source.alias for source in inner.sources if source.key == key] for key in keys}
+    theirs = {key: [source.alias for source in outer.sources if source.key == key] for key in keys}
+    yield from islice(_assigned(list(theirs), mine, theirs), _MOST_WAYS)
+
+
+def _assigned(keys: list[str], mine: dict[str, list[str]], theirs: dict[str, list[str]]) -> Iterator[dict[str, str]]:
+    if not keys:
+        yield {}
+        return
+    first, rest = keys[0], keys[1:]
+    for chosen in permutations(mine[first], len(theirs[first])):
+        for others in _assigned(rest, mine, theirs):
+            yield {**dict(zip(theirs[first], chosen, strict=True)), **others}
+
+
+def _under(block: Block, aliases: dict[str, str]) -> Block:
+    """The block with its relations under the names that the query has for them."""
+
+    def all_renamed(expressions: Sequence[exp.Expr]) -> tuple[exp.Expr, ...]:
+        return tuple(renamed(one, aliases) for one in expressions)
+
+    keys = None if block.keys is None else all_renamed(block.keys)
+    return replace(
+        block, items=all_renamed(block.items), conditions=all_renamed(block.conditions), keys=keys,
+        having=all_renamed(block.having),
+    )  # fmt: skip
 
 
 #: What tells an aggregate of several groups from those of each.
@@ -150,43 +126,150 @@ _MERGED: dict[type[exp.Expr], type[exp.Expr]] = {
 }  # fmt: skip
 
 
-def _rolled_up(inner: _Block, outer: _Block, rest: list[exp.Expr], told: dict[str, str], name: str) -> exp.Expr | None:
-    """A view of groups: its groups are chosen among, and put together."""
-    keys, finer = inner.keys, {text(key) for key in outer.keys or ()}
-    if not keys or inner.select.args.get("having") or not all(text(key) in finer for key in keys):
-        return None
-    by_key = {spelled: column for spelled, column in told.items() if spelled in finer}
-    same = len(keys) == len(finer)
+@dataclass
+class _Match:
+    """A query and a view whose relations have been found in it: `shared` are their names."""
 
-    def item(expression: exp.Expr) -> exp.Expr:
-        call = inner.plain(expression)
-        if text(call) in by_key:
-            return exp.column(by_key[text(call)])
-        kind = _MERGED.get(type(call))
-        if kind is None or text(call) not in told or call.find(exp.Distinct):
+    inner: Block
+    outer: Block
+    shared: frozenset[str]
+    name: str
+    columns: Sequence[str]
+    kinds: Kinds
+
+    def __post_init__(self) -> None:
+        self.extra = [source for source in self.inner.sources if source.alias not in self.shared]
+        taken = {source.alias for source in self.extra}
+        alias = self.name
+        while alias.lower() in taken:
+            alias += "_"
+        self.alias = alias
+        shown = {text(item): one for item, one in zip(self.outer.items, self.columns, strict=True)}
+        self.told_by = shown
+        self.keys = {text(key) for key in self.outer.keys or ()}
+        self.by_key = {spelled: one for spelled, one in shown.items() if spelled in self.keys}
+
+    def told(self) -> exp.Select:
+        given, shown = all_of(self.inner.conditions), all_of(self.outer.conditions)
+        if not implies(given, shown, self.kinds):
             raise _NotTold
-        column = exp.column(told[text(call)])
-        return column if same else kind(this=column)
+        rest = [part for part in self.inner.conditions if not implies(shown, part, self.kinds)]
+        return self._over_rows(rest) if self.outer.keys is None else self._rolled_up(rest)
 
-    try:
-        items = [_named(one, item(one.unalias())) for one in inner.select.expressions]
-        conditions = [_translated(inner, part, by_key) for part in rest]
-    except _NotTold:
-        return None
-    made = exp.Select(expressions=items)
-    _read(made, name, conditions)
-    if not same:
-        made.set("group", exp.Group(expressions=[exp.column(by_key[text(key)]) for key in keys]))
-    return made
+    def _column(self, name: str) -> exp.Expr:
+        return column(name, self.alias if self.extra else "")
 
+    def _told(self, expression: exp.Expr, told_by: dict[str, str], *, calls: bool = True) -> exp.Expr:
+        """An expression over the view's columns and those of other relations; without `calls`, no aggregate in it."""
 
-def _named(item: exp.Expr, made: exp.Expr) -> exp.Expr:
-    """An item under the name it has in the query."""
-    name = item.alias_or_name
-    return made if isinstance(made, exp.Column) and made.name == name else exp.alias_(made, name or None)
+        def change(node: exp.Expr) -> exp.Expr | None:
+            known = None if isinstance(node, exp.Literal) else told_by.get(text(node))
+            if known is not None:
+                return self._column(known)
+            if isinstance(node, exp.AggFunc) and not calls:
+                raise _NotTold
+            if isinstance(node, exp.Column):
+                if node.table in self.shared or not node.table or not self.extra:
+                    raise _NotTold
+                return node.copy()
+            return None
 
+        return rewrite(expression, change)
 
-def _read(select: exp.Select, name: str, conditions: list[exp.Expr]) -> None:
-    select.set("from_", exp.From(this=exp.to_table(name)))
-    select.set("joins", None)
-    select.set("where", exp.Where(this=exp.and_(*conditions)) if conditions else None)
+    def _over_rows(self, rest: list[exp.Expr]) -> exp.Select:
+        """A view that shows rows: the rest of the query is asked of it."""
+        inner, known = self.inner, self.told_by
+        made = self._select([self._told(item, known) for item in inner.items])
+        self._read(made, [self._told(part, known) for part in rest])
+        shown = [text(item) for item in inner.items]
+        if inner.keys and not inner.having and [text(key) for key in inner.keys] == shown:
+            made.set("distinct", exp.Distinct())
+        elif inner.keys:
+            made.set("group", exp.Group(expressions=[self._told(key, known) for key in inner.keys]))
+        self._keep(made, [self._told(part, known) for part in inner.having])
+        return made
+
+    def _rolled_up(self, rest: list[exp.Expr]) -> exp.Select:
+        """A view of groups: its groups are chosen among, and put together."""
+        inner = self.inner
+        if inner.keys is None or self.extra or not all(text(key) in self.by_key for key in inner.keys):
+            raise _NotTold
+        same = {text(key) for key in inner.keys} == self.keys
+        chosen = {text(part) for part in inner.having}
+        # Groups that the view leaves out are missing, unless the query leaves out the same ones.
+        if self.outer.having and not (same and all(text(part) in chosen for part in self.outer.having)):
+            raise _NotTold
+        conditions = [self._told(part, self.by_key) for part in rest]
+        if same:
+            made = self._select([self._told(item, self.told_by, calls=False) for item in inner.items])
+            left_out = {text(part) for part in self.outer.having}
+            kept = [part for part in inner.having if text(part) not in left_out]
+            self._read(made, [*conditions, *(self._told(part, self.told_by, calls=False) for part in kept)])
+            return made
+        made = self._select([self._merged(item) for item in inner.items])
+        self._read(made, conditions)
+        if inner.keys:
+            made.set("group", exp.Group(expressions=[self._told(key, self.by_key) for key in inner.keys]))
+        self._keep(made, [self._merged(part) for part in inner.having])
+        return made
+
+    def _merged(self, expression: exp.Expr) -> exp.Expr:
+        """An expression over aggregates, each of which is told from those of the view's groups."""
+
+        def change(node: exp.Expr) -> exp.Expr | None:
+            if not isinstance(node, exp.Literal) and text(node) in self.by_key:
+                return self._column(self.by_key[text(node)])
+            if isinstance(node, exp.AggFunc | exp.Filter):
+                return self._merged_call(node)
+            if isinstance(node, exp.Column):
+                raise _NotTold
+            return None
+
+        return rewrite(expression, change)
+
+    def _merged_call(self, node: exp.Expr) -> exp.Expr:
+        call = node.this if isinstance(node, exp.Filter) else node
+        # What does not ask how often a value is there can be told from the keys alone.
+        if isinstance(call, exp.Min | exp.Max) or (isinstance(call, exp.Count) and call.find(exp.Distinct)):
+            with suppress(_NotTold):
+                return self._told(node, self.by_key)
+        return self._from_groups(node, call)
+
+    def _from_groups(self, node: exp.Expr, call: exp.Expr) -> exp.Expr:
+        kind = _MERGED.get(type(call))
+        if kind is None or text(node) not in self.told_by or call.find(exp.Distinct):
+            raise _NotTold
+        # The last digits of floating-point sums depend on what is summed first.
+        if isinstance(call, exp.Sum) and any(self.kinds(one.name) != "number" for one in call.find_all(exp.Column)):
+            raise _NotTold
+        merged = kind(this=self._column(self.told_by[text(node)]))
+        if isinstance(call, exp.Count) and not self.inner.keys:
+            return exp.Coalesce(this=merged, expressions=[exp.Literal.number(0)])
+        return merged
+
+    def _select(self, items: list[exp.Expr]) -> exp.Select:
+        """SELECT items under the names they have in the query."""
+        named = []
+        for item, name in zip(items, self.inner.names, strict=True):
+            same = isinstance(item, exp.Column) and item.name == name
+            quoted = quote_name(name) != name
+            named.append(item if same or not name else exp.alias_(item, exp.to_identifier(name, quoted=quoted)))
+        return exp.Select(expressions=named)
+
+    def _read(self, select: exp.Select, conditions: list[exp.Expr]) -> None:
+        table = exp.Table(this=exp.to_identifier(self.name, quoted=quote_name(self.name) != self.name))
+        if self.alias != self.name:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(self.alias)))
+        select.set("from_", exp.From(this=table))
+        joins = []
+        for source in self.extra:
+            node = source.node.copy()
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(source.alias, quoted=True)))
+            joins.append(exp.Join(this=node, kind="CROSS"))
+        select.set("joins", joins or None)
+        whole = all_of(conditions)
+        select.set("where", None if whole is None else exp.Where(this=whole))
+
+    def _keep(self, select: exp.Select, conditions: list[exp.Expr]) -> None:
+        whole = all_of(conditions)
+        select.set("having", None if whole is None else exp.Having(this=whole))
