@@ -94,6 +94,22 @@ def test_a_join_reads_a_view_for_one_of_its_sides(session: Session) -> None:
     assert rows(session.table("towns")) == [(3, "Ulm"), (9, "Kiel")]
 
 
+def test_the_other_side_of_a_join_is_synchronized_too(session: Session) -> None:
+    declare_rooms(session)
+    ticking(session, 2, 4)
+    session.sql(HOT_ROOMS)
+    join = (
+        "SELECT A.RoomID AS RoomID, B.Temperature AS t FROM RoomTempStr SYNC Sync4 A, TempStr SYNC Sync4 B "
+        "WHERE A.RoomID = B.RoomID AND A.Temperature > 90"
+    )
+    session.sql(f"CREATE STREAMED VIEW Pairs AS {join} {ALWAYS}")
+    session.sql(f"CREATE STREAMED VIEW Own AS {join}")
+    assert needs(session, "Pairs") == ["HotRooms1__sync__Sync4", "TempStr__sync__Sync4"]
+    session.sql("INSERT INTO TemperatureSource VALUES ('a',105) AT 1, ('b',110) AT 3, ('a',75) AT 6, ('a',95) AT 9")
+    session.sql("ADVANCE CLOCK TO 12")
+    assert stream(session, "Pairs") == stream(session, "Own") != []
+
+
 def test_a_part_of_a_query_is_read_from_a_view(session: Session) -> None:
     declare_sales(session)
     session.sql("CREATE VIEW totals AS SELECT shop, sum(price) AS total FROM sales GROUP BY shop")
@@ -240,3 +256,16 @@ def test_who_is_never_read_from_others(session: Session, tail: str) -> None:
     session.sql(f"CREATE VIEW dearer AS SELECT item FROM sales WHERE price > 200 {tail}")
     assert needs(session, "dearer") == ["sales"]
     assert refused(session, "CREATE VIEW x AS SELECT 1 AS a WITH (sharing = 'maybe')").condition == "BAD_OPTION"
+
+
+def test_what_is_shared_counts_for_what_is_still_needed(session: Session) -> None:
+    """A view that is read from another still needs what its text names."""
+    declare_rooms(session)
+    ticking(session, 2, 4)
+    session.sql(HOT_ROOMS)
+    hotter = "SELECT RoomID FROM RoomTempStr SYNC Sync4 WHERE Temperature > 100"
+    session.sql(f"CREATE STREAMED VIEW Q4 AS {hotter} {ALWAYS}")
+    assert "Q4" in refused(session, "DROP VIEW Sync4").message
+    assert "Q4" in refused(session, "DROP STREAM RoomTempStr").message
+    assert str(session.sql("DROP STREAM RoomTempStr CASCADE")).count("Q4") == 1
+    assert names(session) & {"Q4", "HotRooms1", "HotRooms1__sync__Sync4"} == set()

@@ -31,7 +31,7 @@ from headrace.language.streams import CreateStream
 from headrace.language.tables import CreateTable
 from headrace.language.times import format_duration, format_seconds, format_time, parse_duration, parse_time
 from headrace.language.types import arrow_type, ddl_type, normalise_type
-from headrace.language.views import CreateView, CreateViewDelta, RefreshPolicy, Trigger
+from headrace.language.views import CreateView, CreateViewDelta, CreateViews, RefreshPolicy, Trigger
 from headrace.language.windows import Window
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "CreateTable",
     "CreateView",
     "CreateViewDelta",
+    "CreateViews",
     "Delete",
     "Describe",
     "Drop",

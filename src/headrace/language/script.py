@@ -25,7 +25,7 @@ from headrace.language.sources import RegisterSource, parse_register_source
 from headrace.language.statement import Statement
 from headrace.language.streams import CreateStream, parse_create_stream
 from headrace.language.tables import parse_create_table
-from headrace.language.views import parse_create_view
+from headrace.language.views import parse_create_view, parse_create_views
 
 Reader = Callable[[Cursor], Statement]
 
@@ -55,6 +55,7 @@ _CREATES: dict[str, Reader] = {
     "STREAM": parse_create_stream,
     "TABLE": parse_create_table,
     "VIEW": parse_create_view,
+    "VIEWS": parse_create_views,
     "AGGREGATE": parse_create_aggregate,
 }
 # Words that may stand between CREATE and what is created.

@@ -12,7 +12,7 @@ from headrace.language import nodes
 #: Between the names of a relation and a stream, in that of the regulator.
 BETWEEN = "__sync__"
 #: Between the names of streams, in that of the stream of the points that all of them have.
-_AND = "__and__"
+_AND, _OR = "__and__", "__or__"
 
 
 def sync_of(suffixes: Sequence[exp.Expr], place: Place | None = None) -> str | None:
@@ -36,6 +36,11 @@ def regulator_name(relation: str, stream: str) -> str:
 def joint_name(streams: Sequence[str]) -> str:
     """What the stream of the points that some streams have in common is called."""
     return _AND.join(streams)
+
+
+def union_name(streams: Sequence[str]) -> str:
+    """What the stream of the points that any of some streams has is called."""
+    return _OR.join(streams)
 
 
 def with_sync(tree: exp.Expr, relation: str, stream: str) -> exp.Expr:

@@ -86,6 +86,18 @@ class CreateView(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CreateViews(Statement):
+    """``CREATE VIEWS (CREATE VIEW ...; CREATE VIEW ...)``: views that are declared together."""
+
+    name_of_statement: ClassVar[str] = "CREATE VIEWS"
+
+    views: tuple[CreateView, ...]
+
+    def sql(self) -> str:
+        return f"CREATE VIEWS ({'; '.join(view.sql() for view in self.views)})"
+
+
+@dataclass(frozen=True, kw_only=True)
 class CreateViewDelta(Statement):
     """``CREATE VIEW v AS INITIALIZE v[i] AS query UPDATE v[j] AS query PARTITION LENGTH n``."""
 
@@ -142,6 +154,23 @@ def parse_create_view(cursor: Cursor) -> CreateView | CreateViewDelta:
     while _clause(cursor, found):
         pass
     return CreateView(**common, query=query, output=output, columns=columns, materialized=materialized, **found)
+
+
+def parse_create_views(cursor: Cursor) -> CreateViews:
+    place = cursor.place()
+    cursor.expect("CREATE", "VIEWS", "(", hint="Write CREATE VIEWS (CREATE VIEW a AS ...; CREATE VIEW b AS ...).")
+    found: list[CreateView] = []
+    while not cursor.take(")"):
+        if cursor.take(";"):
+            continue
+        at = cursor.index
+        view = parse_create_view(cursor)
+        if not isinstance(view, CreateView):
+            raise cursor.error("MISPLACED_CLAUSE", "Views that are declared together are made by queries.", at=at)
+        found.append(view)
+        if not cursor.at(")") and not cursor.at(";"):
+            raise cursor.expected("; or )", "End each view with a semicolon.")
+    return CreateViews(views=tuple(found), place=place)
 
 
 def _delta(cursor: Cursor, common: dict[str, Any]) -> CreateViewDelta:

@@ -266,6 +266,7 @@ def doomed(snapshot: Snapshot, statement: Drop) -> list[Object]:
     readers = [other for other in dependents(snapshot, item) if not other.system]
     own_streams = {other.id for other in dependents(snapshot, item) if other.system}
     readers += [reader for side in own_streams for reader in dependents(snapshot, snapshot.by_id[side])]
+    readers = list({reader.id: reader for reader in readers if not reader.system}.values())
     if readers and not statement.cascade:
         names = ", ".join(other.name for other in readers)
         raise DefinitionError(

@@ -13,6 +13,7 @@ from headrace.language import (
     CreateTable,
     CreateView,
     CreateViewDelta,
+    CreateViews,
     Delete,
     Describe,
     Drop,
@@ -30,6 +31,7 @@ from headrace.language import (
 )
 from headrace.runtime import describe, explain, status
 from headrace.runtime.changes import tagged_query
+from headrace.runtime.declared_together import common_views, make_common
 from headrace.runtime.declaring import named_fields, result_fields
 from headrace.runtime.definitions import (
     alter,
@@ -128,12 +130,16 @@ def _table_of_query(home: Home, transaction: Transaction, statement: CreateTable
 
 
 def _view(home: Home, _listeners: Listeners, statement: CreateView | CreateStream) -> Info:
+    return _create_view(home, statement)
+
+
+def _create_view(home: Home, statement: CreateView | CreateStream, *, eager: bool = False) -> Info:
     if statement.if_not_exists and home.snapshot().get(statement.name) is not None:
         return _made(statement, f"{statement.name} was there already.")
     shared = None
     if statement.query is not None:
         ensure_clock_stream(home, statement.query)
-        shared = shared_view(home, statement)
+        shared = shared_view(home, statement, eager=eager)
     try:
         if statement.query is not None:
             ensure_regulators(home, statement.query if shared is None else shared.query)
@@ -149,6 +155,22 @@ def _view(home: Home, _listeners: Listeners, statement: CreateView | CreateStrea
     read = "" if shared is None else f" It is read from {names_of(shared)}."
     rows = counted(made.rows_out, "row")
     return _made(statement, f"Created {view.kind} {view.name}: {rows}, by {made.strategy}.{read}")
+
+
+def _views(home: Home, _listeners: Listeners, statement: CreateViews) -> Info:
+    for view in statement.views:
+        ensure_clock_stream(home, view.query)
+    common = common_views(home, statement.views)
+    made: list[str] = []
+    try:
+        for one in common:
+            make_common(home, one)
+        sharing = {name for one in common for name in one.views}
+        made += [str(_create_view(home, view, eager=view.name in sharing)) for view in statement.views]
+    finally:
+        # Those that nobody came to read: for one view fails without the others.
+        drop_unread_regulators(home)
+    return _made(statement, "\n".join(made))
 
 
 def _ready_to_be_replaced(home: Home, statement: CreateView | CreateStream) -> None:
@@ -254,6 +276,7 @@ _RUN: dict[type[Statement], Callable[[Home, Listeners, Any], Any]] = {
     CreateTable: _table,
     CreateView: _view,
     CreateViewDelta: _part_view,
+    CreateViews: _views,
     Insert: _change(insert, "Inserted", "into"),
     Update: _change(update, "Updated", "of"),
     Delete: _change(delete, "Deleted", "from"),

@@ -9,6 +9,7 @@ from headrace.language import (
     CreateStream,
     CreateView,
     CreateViewDelta,
+    CreateViews,
     Explain,
     ExplainCreate,
     Query,
@@ -18,6 +19,7 @@ from headrace.language import (
 )
 from headrace.language.synchronized import BETWEEN
 from headrace.runtime.books import book_of
+from headrace.runtime.declared_together import Common, common_views
 from headrace.runtime.describe import LOGS, key_sentence
 from headrace.runtime.estimates import plan_lines, rows_of, whole_line
 from headrace.runtime.home import Home, query_of, written_query
@@ -58,6 +60,8 @@ def explain(home: Home, statement: Explain) -> Info:
         return Info("EXPLAIN", "\n".join([_query(home.snapshot(), inner.query), *told]))
     if isinstance(inner, CreateViewDelta):
         return explain_function(home, inner)
+    if isinstance(inner, CreateViews):
+        return _together(home, inner)
     if isinstance(inner, CreateView | CreateStream) and inner.query is not None:
         return _create(home, inner)
     raise NotYetMaintained(f"EXPLAIN {inner.name_of_statement if inner is not None else ''}", place=statement.place)
@@ -266,6 +270,28 @@ def _create(home: Home, statement: CreateView | CreateStream) -> Info:
     view, query, inputs, _frame = declared(home, snapshot, home.relations(), statement, given)
     told = [] if shared is None else readings_in_words(shared)
     return Info("EXPLAIN CREATE VIEW", "\n".join([*told, *_would(home, snapshot, view, inputs, query)]))
+
+
+def _together(home: Home, statement: CreateViews) -> Info:
+    """What views that are declared together would share."""
+    found = common_views(home, statement.views)
+    lines = [
+        f"{', '.join(common.views)} would be read from what they have in common{_points_of(common)}: "
+        f"{common.statement.query.sql()}"
+        for common in found
+    ]
+    apart = [view.name for view in statement.views if not any(view.name in common.views for common in found)]
+    lines += [f"{', '.join(apart)} would be made each by itself."] if apart else []
+    return Info("EXPLAIN CREATE VIEWS", "\n".join(lines))
+
+
+def _points_of(common: Common) -> str:
+    """When a view is shown that others are read from."""
+    statement = common.statement
+    if statement.sync_by is not None:
+        return f", at the points of {' or '.join(common.streams or (statement.sync_by,))}"
+    every = None if statement.refresh is None else statement.refresh.triggers[0].every
+    return "" if every is None else f", every {format_duration(every)}"
 
 
 def _would(home: Home, snapshot: Snapshot, view: Object, inputs: Sequence[Object], query: Query) -> list[str]:

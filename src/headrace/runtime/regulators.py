@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from headrace.errors import DefinitionError
 from headrace.language import CreateView, Query, parse_one, quote_name
-from headrace.language.synchronized import joint_name, regulator_name
+from headrace.language.synchronized import joint_name, regulator_name, union_name
 from headrace.runtime.home import Home
 from headrace.runtime.views import create_view
 from headrace.storage.records import Object
@@ -39,12 +39,11 @@ def ensure_regulators(home: Home, query: Query) -> None:
 
 
 def drop_unread_regulators(home: Home) -> None:
-    """Take away the regulators that nobody reads: what they were made for could not be made."""
+    """Take away the regulators and common views that nobody reads: what they were made for could not be made."""
     while True:
         snapshot = home.snapshot()
-        found = [
-            item for item in snapshot.objects("view") if item.option("regulator") and not snapshot.dependents(item)
-        ]
+        made = [item for item in snapshot.objects("view") if item.option("regulator") or item.option("common")]
+        found = [item for item in made if not snapshot.dependents(item)]
         if not found:
             return
         with home.transaction("regulators that nobody reads") as transaction:
@@ -54,12 +53,20 @@ def drop_unread_regulators(home: Home) -> None:
 
 def ensure_joint_stream(home: Home, streams: Sequence[str]) -> None:
     """Make the stream of the points that some synchronization streams have in common."""
+    _combine(home, streams, joint_name(streams), " INTERSECT ")
+
+
+def ensure_union_stream(home: Home, streams: Sequence[str]) -> None:
+    """Make the stream of the points that any of some synchronization streams has."""
+    _combine(home, streams, union_name(streams), " UNION ")
+
+
+def _combine(home: Home, streams: Sequence[str], name: str, operator: str) -> None:
     snapshot = home.snapshot()
-    name = joint_name(streams)
     if snapshot.get(name) is not None:
         return
-    text = " INTERSECT ".join(f"SELECT * FROM {quote_name(snapshot.find(stream).name)}" for stream in streams)
-    with home.transaction(f"the common points of {', '.join(streams)}") as transaction:
+    text = operator.join(f"SELECT * FROM {quote_name(snapshot.find(stream).name)}" for stream in streams)
+    with home.transaction(f"the stream {name}") as transaction:
         _make(home, transaction, f"CREATE STREAMED VIEW {quote_name(name)} AS {text}")
 
 

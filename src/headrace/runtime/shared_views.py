@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headrace.runtime.home import own_query
+from headrace.runtime.home import own_query, written_query
 from headrace.runtime.states import drop as drop_states
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object
@@ -28,8 +28,12 @@ def own_inputs(snapshot: Snapshot, view: Object) -> list[Object]:
 
 
 def dependents(snapshot: Snapshot, item: Object) -> list[Object]:
-    """What reads an object because its text says so."""
-    return [other for other in snapshot.dependents(item) if not _only_shares(snapshot, other, item)]
+    """What reads an object because its text says so, whether it is read from another now or not."""
+    found = {other.id: other for other in snapshot.dependents(item) if not _only_shares(snapshot, other, item)}
+    for view in snapshot.objects("view"):
+        if view.option(SHARED) is not None and item.id in _named(snapshot, view):
+            found[view.id] = view
+    return list(found.values())
 
 
 def sharers(snapshot: Snapshot, items: Iterable[Object]) -> list[Object]:
@@ -41,7 +45,14 @@ def sharers(snapshot: Snapshot, items: Iterable[Object]) -> list[Object]:
 
 
 def _only_shares(snapshot: Snapshot, reader: Object, item: Object) -> bool:
-    return reader.option(SHARED) is not None and item.id not in {one.id for one in own_inputs(snapshot, reader)}
+    return reader.option(SHARED) is not None and item.id not in _named(snapshot, reader)
+
+
+def _named(snapshot: Snapshot, view: Object) -> set[int]:
+    """All that a view's text names."""
+    names = [name for ref in written_query(view).relations() for name in (ref.name, ref.sync) if name is not None]
+    found = [snapshot.get(name) for name in names]
+    return {item.id for item in (*own_inputs(snapshot, view), *found) if item is not None}
 
 
 def unshare(transaction: Transaction, view: Object) -> Object:
@@ -74,7 +85,8 @@ def unread(snapshot: Snapshot, view: Object, kept: set[int]) -> list[Object]:
     pending = [item for item in snapshot.needs(view) if item.id not in kept]
     for item in pending:
         alone = all(other.id in readers for other in snapshot.dependents(item))
-        if item.option("regulator") and alone and item not in found:
+        made_for = item.option("regulator") or item.option("common")
+        if made_for and alone and item not in found:
             found.append(item)
             readers.add(item.id)
             pending += snapshot.needs(item)

@@ -54,20 +54,22 @@ class Shared:
 class Reader:
     """Who asks: what it is synchronized by as a whole, and whether it needs the times of changes.
 
-    `sharing` is one of the option's words. `usable` says of a view whether it may be read.
+    `sharing` is one of the option's words. `usable` says of a view whether it may be read. `eager`: whoever asks has
+    weighed it already.
     """
 
     by: Clocked = AT_ONCE
     timed: bool = False
     sharing: str = "auto"
     usable: Callable[[Object], bool] = lambda _view: True
+    eager: bool = False
 
 
 def shared_query(home: Home, snapshot: Snapshot, query: Query, reader: Reader) -> Shared | None:
     """The query read from views that contain it or parts of it; None where it is better read as it is."""
     if reader.sharing == "never" or nondeterministic(query) is not None or query.features():
         return None
-    if reader.sharing == "auto" and not is_worth(work_of(snapshot, query), Work(0, 0)):
+    if reader.sharing == "auto" and not reader.eager and not is_worth(work_of(snapshot, query), Work(0, 0)):
         return None
     named = {ref.name.lower() for ref in query.relations()}
     asked = replace(reader, usable=lambda view: view.name.lower() not in named and reader.usable(view))
@@ -89,7 +91,7 @@ def best_reading(home: Home, snapshot: Snapshot, query: Query, reader: Reader) -
     found = [
         one
         for one in readings_of(home, snapshot, query, reader)
-        if reader.sharing == "always" or (not one.joint and is_worth(one.own, one.shared))
+        if reader.sharing == "always" or (not one.joint and (reader.eager or is_worth(one.own, one.shared)))
     ]
     return min(found, key=lambda one: (one.shared.cost, one.view.id), default=None)
 
@@ -128,10 +130,14 @@ def _block(home: Home, snapshot: Snapshot, view: Object) -> Block | None:
     # A view of the same number is the same, and so is what it reads: what is replaced has another number.
     key = ("data part", view.id)
     if key not in home.plans:
-        data = form_of_view(snapshot, view).data
-        home.plans[key] = block_of(data.tree, lambda name: _columns(snapshot, name))
+        home.plans[key] = block_of_form(snapshot, form_of_view(snapshot, view))
     found: Block | None = home.plans[key]
     return found
+
+
+def block_of_form(snapshot: Snapshot, form: Skinned) -> Block | None:
+    """The data part of a skinned form, in the form that is compared."""
+    return block_of(form.data.tree, lambda name: _columns(snapshot, name))
 
 
 def form_of_view(snapshot: Snapshot, view: Object) -> Skinned:
@@ -183,12 +189,19 @@ def _synchronized(snapshot: Snapshot, form: Skinned, view: Object, told: Query) 
     if own is not None and all(contains(times_of(snapshot, clock), own) for clock in form.inner):
         return told, ()
     streams = [clock.stream for clock in form.clocks if clock.stream is not None]
-    if len(streams) < len(form.clocks):
+    if len(streams) < len(form.clocks) or any(ref.window is not None for ref in told.relations()):
         return None
     if form.uniform is not None and form.by == AT_ONCE:
-        return told.with_sync(view.name, streams[0]), ()
+        return _through(told, streams[0]), ()
     joint = tuple(sorted(streams))
-    return told.with_sync(view.name, joint_name(joint)), joint
+    return _through(told, joint_name(joint)), joint
+
+
+def _through(query: Query, stream: str) -> Query:
+    """The query with all that it reads synchronized by one stream."""
+    for name in {ref.name for ref in query.relations()}:
+        query = query.with_sync(name, stream)
+    return query
 
 
 def is_within(snapshot: Snapshot, inner: Skinned, outer: Skinned) -> bool:

@@ -18,15 +18,17 @@ from headrace.runtime.views import as_typed, inputs_of
 from headrace.storage.records import Object
 
 
-def shared_view(home: Home, statement: CreateView | CreateStream, *, make: bool = True) -> Shared | None:
+def shared_view(
+    home: Home, statement: CreateView | CreateStream, *, make: bool = True, eager: bool = False
+) -> Shared | None:
     """How a view that is declared is read from others; None where it is read as it is written.
 
-    With `make`, streams that its synchronization needs are made.
+    With `make`, streams that its synchronization needs are made. `eager`: it is known to be worth it.
     """
     reader = reader_of(home, statement)
     if reader is None or statement.query is None:
         return None
-    found = shared_query(home, home.snapshot(), statement.query, reader)
+    found = shared_query(home, home.snapshot(), statement.query, replace(reader, eager=eager))
     for one in found.readings if make and found is not None else ():
         if one.joint:
             ensure_joint_stream(home, one.joint)

@@ -46,9 +46,9 @@ def compensated(
     ordered = None if order is None else _order(order, inner.names)
     if order is not None and ordered is None:
         return None
-    for aliases in _ways(inner, outer):
+    for aliases in ways(inner, outer):
         try:
-            made = _Match(inner, _under(outer, aliases), frozenset(aliases.values()), name, columns, kinds).told()
+            made = _Match(inner, under(outer, aliases), frozenset(aliases.values()), name, columns, kinds).told()
         except _NotTold:
             continue
         for key, value in (ordered or {}).items():
@@ -86,7 +86,7 @@ def _order(order: dict[str, exp.Expr], names: Sequence[str]) -> dict[str, exp.Ex
     return {key: clause.copy() for key, clause in order.items()}
 
 
-def _ways(inner: Block, outer: Block) -> Iterator[dict[str, str]]:
+def ways(inner: Block, outer: Block) -> Iterator[dict[str, str]]:
     """The ways in which the view's relations can be some of the query's: by alias."""
     if inner.whole:
         yield {}
@@ -107,7 +107,7 @@ def _assigned(keys: list[str], mine: dict[str, list[str]], theirs: dict[str, lis
             yield {**dict(zip(theirs[first], chosen, strict=True)), **others}
 
 
-def _under(block: Block, aliases: dict[str, str]) -> Block:
+def under(block: Block, aliases: dict[str, str]) -> Block:
     """The block with its relations under the names that the query has for them."""
 
     def all_renamed(expressions: Sequence[exp.Expr]) -> tuple[exp.Expr, ...]:
