@@ -7,7 +7,7 @@ these cannot tell it gets its change from the whole log.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from headrace.errors import StorageError
@@ -40,6 +40,8 @@ class Deltas:
 
     home: Home
     transaction: Transaction
+    _read_in: dict[int, Relations] = field(default_factory=dict)
+    _made: dict[object, Delta] = field(default_factory=dict)
 
     @cached_property
     def current(self) -> Current:
@@ -80,11 +82,15 @@ class Deltas:
         since = Position(seen, last.read_snapshot)
         parts = relations.source.parts(item)
         if item.maintained:
-            before = self._before(relations, item, since)
-            return between(
-                self.home.logs, item, before, parts, upto,
-                since=seen if within else None, timed=timed, shown=shown, most=most_here(self.home),
-            )  # fmt: skip
+            before, start = self._before(relations, item, since), seen if within else None
+            files = (frozenset(part.files for part in some) for some in (before, parts))
+            key = (item.id, *files, start, upto, frozenset(shown), timed)
+            if key not in self._made:
+                self._made[key] = between(
+                    self.home.logs, item, before, parts, upto,
+                    since=start, timed=timed, shown=shown, most=most_here(self.home),
+                )  # fmt: skip
+            return self._made[key]
         if item.log == "upsert":
             return self._upserted(relations, item, since, upto, shown, timed=timed)
         new = rows_since(parts, since, upto)
@@ -207,10 +213,15 @@ class Deltas:
     def _before(self, relations: Relations, item: Object, since: Position) -> Sequence[Part]:
         if since.snapshot >= self.transaction.version:
             return relations.source.parts(item)
-        try:
-            return relations.earlier(since.snapshot).source.parts(item)
-        except StorageError as error:
-            raise NoDelta(f"the snapshot in which {item.name} was last read is no longer kept") from error
+        # Many views have read in the same snapshot, and to look it up takes longer than to follow a small change.
+        known = self._read_in.get(since.snapshot)
+        if known is None:
+            try:
+                known = relations.earlier(since.snapshot)
+            except StorageError as error:
+                raise NoDelta(f"the snapshot in which {item.name} was last read is no longer kept") from error
+            self._read_in[since.snapshot] = known
+        return known.source.parts(item)
 
     def _upserted(
         self, relations: Relations, item: Object, since: Position, upto: int | None, shown: Set[str], *, timed: bool

@@ -60,6 +60,8 @@ class Home:
         self._lease: Lease | None = None
         self._starting = threading.Lock()
         self._engine: Engine | None = None
+        #: The home's settings while a transaction is under way, which asks for them often.
+        self._settings: Mapping[str, Any] | None = None
         #: How queries are maintained by their changes, worked out once a session; see `runtime.plans`.
         self.plans: dict[Any, Any] = {}
 
@@ -75,7 +77,8 @@ class Home:
         return Logs(self.engine, self.files)
 
     def option(self, name: str) -> Any:
-        return self.catalog.options().get(name, DEFAULTS[name])
+        settings = self._settings if self._settings is not None else self.catalog.options()
+        return settings.get(name, DEFAULTS[name])
 
     @property
     def rows_here(self) -> int:
@@ -97,11 +100,14 @@ class Home:
             if self._lease is None:
                 self._lease = self._first_lease()
             transaction = Transaction(self.catalog, self._lease, self.files, reason)
+            self._settings = self.catalog.options()
             try:
                 yield transaction
             except Exception:
                 transaction.abandon()
                 raise
+            finally:
+                self._settings = None
             # Not in the try: a commit whose answer was lost may have happened, and then its files are needed.
             if not transaction.empty:
                 transaction.commit()

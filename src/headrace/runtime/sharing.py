@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from headrace.algebra.determinism import nondeterministic
 from headrace.algebra.matching.blocks import Block, block_of
-from headrace.algebra.matching.compensation import compensated
+from headrace.algebra.matching.compensation import Asked, compensated
 from headrace.algebra.matching.parts import operators, with_parts
 from headrace.algebra.matching.predicates import Kind, Kinds
 from headrace.algebra.synchronization.moments import EVERY_SECOND, Moments, Seconds, Times, both, contains, moments_of
@@ -113,6 +113,9 @@ def containing(home: Home, snapshot: Snapshot, form: Skinned) -> Iterator[tuple[
     """The views that have the data of a skinned form, with the query over each that tells it."""
     if any(snapshot.find(ref.name).option("non_retroactive") for ref in form.data.relations()):
         return
+    asked = Asked.of(form.data, lambda name: _columns(snapshot, name))
+    if asked is None:
+        return
     kinds = _kinds(snapshot, form.data)
     for view in snapshot.objects("view"):
         if (view.system and not view.option("common")) or view.part_wise:
@@ -120,7 +123,7 @@ def containing(home: Home, snapshot: Snapshot, form: Skinned) -> Iterator[tuple[
         block = _block(home, snapshot, view)
         if block is None:
             continue
-        made = compensated(form.data, block, view.name, view.names, kinds, lambda name: _columns(snapshot, name))
+        made = compensated(asked, block, view.name, view.names, kinds)
         if made is not None:
             yield view, made
 

@@ -8,11 +8,13 @@ itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
 from headrace.algebra.expressions import conjuncts, rewrite, text, unparen
+from headrace.algebra.matching.predicates import Condition
 from headrace.language import nodes, quote_name
 
 #: The columns that a relation of a name shows; None where they are not known.
@@ -49,6 +51,15 @@ class Block:
     keys: tuple[exp.Expr, ...] | None = None
     having: tuple[exp.Expr, ...] = ()
 
+    @cached_property
+    def condition(self) -> Condition:
+        return Condition(self.conditions)
+
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """Its items, each as a text."""
+        return tuple(map(text, self.items))
+
     @property
     def only_chooses(self) -> bool:
         """Whether it shows rows as they are: it can be taken apart where it is read."""
@@ -68,9 +79,39 @@ def _identifier(name: str) -> exp.Identifier:
 def block_of(tree: exp.Expr, schema: Schema | None = None) -> Block | None:
     """The normal form of a query; None where it has none."""
     try:
-        return _Reader(schema).block(tree)
+        return _by_relation(_Reader(schema).block(tree))
     except NotPlain:
         return None
+
+
+def _by_relation(block: Block) -> Block:
+    """The block with every relation that it reads once under its own name: so most need no renaming to be compared."""
+    keys = [source.key for source in block.sources]
+    named = {
+        source.alias: source.node.name.lower()
+        for source in block.sources
+        if isinstance(source.node, exp.Table) and keys.count(source.key) == 1
+    }
+    after = [named.get(source.alias, source.alias) for source in block.sources]
+    return block if len(set(after)) < len(after) else under(block, named)
+
+
+def under(block: Block, aliases: Mapping[str, str]) -> Block:
+    """The block with relations under other names."""
+    if all(old == new for old, new in aliases.items()):
+        return block
+
+    def all_renamed(expressions: Sequence[exp.Expr]) -> tuple[exp.Expr, ...]:
+        return tuple(renamed(one, aliases) for one in expressions)
+
+    return replace(
+        block,
+        sources=tuple(replace(one, alias=aliases.get(one.alias, one.alias)) for one in block.sources),
+        items=all_renamed(block.items),
+        conditions=all_renamed(block.conditions),
+        keys=None if block.keys is None else all_renamed(block.keys),
+        having=all_renamed(block.having),
+    )
 
 
 @dataclass

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from headrace.algebra.expressions import all_of, any_of, text
-from headrace.algebra.matching.blocks import Block, column
-from headrace.algebra.matching.compensation import under, ways
+from headrace.algebra.matching.blocks import Block, column, under
+from headrace.algebra.matching.compensation import ways
 from headrace.language import Query, quote_name
 
 

@@ -8,20 +8,53 @@ rolled up to fewer keys, where every aggregate can be told from those of the gro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, permutations
 
 from sqlglot import exp
 
 from headrace.algebra.expressions import all_of, rewrite, text
-from headrace.algebra.matching.blocks import Block, Schema, block_of, column, renamed
-from headrace.algebra.matching.predicates import Kinds, implies
+from headrace.algebra.matching.blocks import Block, Schema, block_of, column, under
+from headrace.algebra.matching.predicates import Kinds
 from headrace.language import Query, quote_name
 
 #: A relation that is read several times can be matched in several ways: so many are tried.
 _MOST_WAYS = 24
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query in the form that is compared, and its ORDER BY and LIMIT."""
+
+    block: Block
+    order: Mapping[str, exp.Expr]
+    output: str | None
+
+    @classmethod
+    def of(cls, query: Query, schema: Schema | None = None) -> Asked | None:
+        """None where the query has no such form."""
+        tree = query.tree
+        order = {key: tree.args[key] for key in _ORDER if tree.args.get(key)}
+        if order:
+            tree = tree.copy()
+            for key in order:
+                tree.set(key, None)
+        block = block_of(tree, schema)
+        if block is None or not all(_speaks_of(clause, block.names) for clause in order.values()):
+            return None
+        return cls(block, order, query.output)
+
+
+_ORDER = ("order", "limit", "offset")
+
+
+def _speaks_of(clause: exp.Expr, names: Sequence[str]) -> bool:
+    """Whether ORDER BY or LIMIT only speaks of columns that are shown."""
+    known = {name.lower() for name in names}
+    columns = list(clause.find_all(exp.Column))
+    return not clause.find(exp.Query) and all(not node.table and node.name.lower() in known for node in columns)
 
 
 def compensation(
@@ -31,59 +64,28 @@ def compensation(
 
     `schema` tells the columns of relations, without which only queries over one relation are understood.
     """
-    block = block_of(view.tree, schema)
-    return None if block is None else compensated(query, block, name, columns, kinds, schema)
+    asked, block = Asked.of(query, schema), block_of(view.tree, schema)
+    return None if asked is None or block is None else compensated(asked, block, name, columns, kinds)
 
 
-def compensated(
-    query: Query, outer: Block, name: str, columns: Sequence[str], kinds: Kinds, schema: Schema | None = None
-) -> Query | None:
+def compensated(asked: Asked, outer: Block, name: str, columns: Sequence[str], kinds: Kinds) -> Query | None:
     """The query over a view whose block is known."""
-    bare, order = _unordered(query.tree)
-    inner = block_of(bare, schema)
-    if inner is None or inner.whole != outer.whole:
-        return None
-    ordered = None if order is None else _order(order, inner.names)
-    if order is not None and ordered is None:
+    inner = asked.block
+    if inner.whole != outer.whole:
         return None
     for aliases in ways(inner, outer):
         try:
             made = _Match(inner, under(outer, aliases), frozenset(aliases.values()), name, columns, kinds).told()
         except _NotTold:
             continue
-        for key, value in (ordered or {}).items():
-            made.set(key, value)
-        return Query(made, query.output)
+        for key, value in asked.order.items():
+            made.set(key, value.copy())
+        return Query(made, asked.output)
     return None
 
 
 class _NotTold(Exception):
     """Something that the view does not show."""
-
-
-_ORDER = ("order", "limit", "offset")
-
-
-def _unordered(tree: exp.Expr) -> tuple[exp.Expr, dict[str, exp.Expr] | None]:
-    """A query without ORDER BY and LIMIT, and these."""
-    found = {key: tree.args[key] for key in _ORDER if tree.args.get(key)}
-    if not found or not isinstance(tree, exp.Select):
-        return tree, None
-    bare = tree.copy()
-    for key in found:
-        bare.set(key, None)
-    return bare, found
-
-
-def _order(order: dict[str, exp.Expr], names: Sequence[str]) -> dict[str, exp.Expr] | None:
-    """ORDER BY and LIMIT, where they only speak of the columns that are shown."""
-    known = {name.lower() for name in names}
-    for clause in order.values():
-        if clause.find(exp.Query):
-            return None
-        if any(node.table or node.name.lower() not in known for node in clause.find_all(exp.Column)):
-            return None
-    return {key: clause.copy() for key, clause in order.items()}
 
 
 def ways(inner: Block, outer: Block) -> Iterator[dict[str, str]]:
@@ -105,19 +107,6 @@ def _assigned(keys: list[str], mine: dict[str, list[str]], theirs: dict[str, lis
     for chosen in permutations(mine[first], len(theirs[first])):
         for others in _assigned(rest, mine, theirs):
             yield {**dict(zip(theirs[first], chosen, strict=True)), **others}
-
-
-def under(block: Block, aliases: dict[str, str]) -> Block:
-    """The block with its relations under the names that the query has for them."""
-
-    def all_renamed(expressions: Sequence[exp.Expr]) -> tuple[exp.Expr, ...]:
-        return tuple(renamed(one, aliases) for one in expressions)
-
-    keys = None if block.keys is None else all_renamed(block.keys)
-    return replace(
-        block, items=all_renamed(block.items), conditions=all_renamed(block.conditions), keys=keys,
-        having=all_renamed(block.having),
-    )  # fmt: skip
 
 
 #: What tells an aggregate of several groups from those of each.
@@ -144,16 +133,16 @@ class _Match:
         while alias.lower() in taken:
             alias += "_"
         self.alias = alias
-        shown = {text(item): one for item, one in zip(self.outer.items, self.columns, strict=True)}
+        shown = dict(zip(self.outer.shown, self.columns, strict=True))
         self.told_by = shown
         self.keys = {text(key) for key in self.outer.keys or ()}
         self.by_key = {spelled: one for spelled, one in shown.items() if spelled in self.keys}
 
     def told(self) -> exp.Select:
-        given, shown = all_of(self.inner.conditions), all_of(self.outer.conditions)
-        if not implies(given, shown, self.kinds):
+        given, shown = self.inner.condition, self.outer.condition
+        if not given.implies(shown, self.kinds):
             raise _NotTold
-        rest = [part for part in self.inner.conditions if not implies(shown, part, self.kinds)]
+        rest = shown.unsaid(given, self.kinds)
         return self._over_rows(rest) if self.outer.keys is None else self._rolled_up(rest)
 
     def _column(self, name: str) -> exp.Expr:

@@ -6,15 +6,16 @@ else follows only from itself. A predicate holds where it is true, so what compa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from itertools import product
 from typing import Literal
 
 from sqlglot import exp
 
-from headrace.algebra.expressions import conjuncts, disjuncts, text, unparen
+from headrace.algebra.expressions import text, unparen
 from headrace.algebra.matching.values import Numbers, Texts, Values, is_within, joined
 
 #: What is known of a column of a name: whether it is compared as a number, as a floating-point one, or as a text.
@@ -33,21 +34,93 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 _DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 
 
+@dataclass(frozen=True, eq=False)
+class _Atom:
+    """What is not put together by AND, OR or NOT."""
+
+    expression: exp.Expr
+
+    @cached_property
+    def text(self) -> str:
+        return text(self.expression)
+
+
+@dataclass(frozen=True, eq=False)
+class _All:
+    parts: tuple[_Formula, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Any:
+    parts: tuple[_Formula, ...]
+
+    @cached_property
+    def text(self) -> frozenset[str] | None:
+        """The parts of a disjunction of atoms, by which it is told from others."""
+        atoms = [part for part in self.parts if isinstance(part, _Atom)]
+        return frozenset(part.text for part in atoms) if len(atoms) == len(self.parts) else None
+
+
+_Formula = _Atom | _All | _Any
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A conjunction, with what has been worked out of it: it is compared with many others."""
+
+    parts: tuple[exp.Expr, ...]
+
+    @cached_property
+    def formula(self) -> _Formula:
+        return _together(_All, [_formula(part) for part in self.parts])
+
+    @cached_property
+    def branches(self) -> list[list[_Atom | _Any]]:
+        return _branches(self.formula)
+
+    def implies(self, wanted: Condition, kinds: Kinds) -> bool:
+        """Whether another condition is true of every row of which this is."""
+        return not wanted.parts or all(_holds(one, wanted.formula, kinds) for one in self._facts(kinds))
+
+    def unsaid(self, wanted: Condition, kinds: Kinds) -> list[exp.Expr]:
+        """The parts of another condition that do not follow from this one."""
+        facts = self._facts(kinds)
+        return [part for part in wanted.parts if not all(_holds(one, _formula(part), kinds) for one in facts)]
+
+    def _facts(self, kinds: Kinds) -> list[_Facts]:
+        found = []
+        for branch in self.branches:
+            facts = _Facts()
+            for atom in branch:
+                facts.add(atom, kinds)
+            found += [] if facts.never else [facts]
+        return found
+
+
+def implies(given: exp.Expr | None, wanted: exp.Expr | None, kinds: Kinds) -> bool:
+    """Whether `wanted` is true of every row of which `given` is; None stands for no condition."""
+    one, other = (Condition(() if part is None else (part,)) for part in (given, wanted))
+    return one.implies(other, kinds)
+
+
 @dataclass
 class _Facts:
     """What holds in one branch of a predicate: the values of columns, columns that are not NULL, and what it says."""
 
     values: dict[str, Values] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
-    said: set[str] = field(default_factory=set)
+    said: set[str | frozenset[str]] = field(default_factory=set)
     never: bool = False
 
-    def add(self, atom: exp.Expr, kinds: Kinds) -> None:
-        self.said.add(text(atom))
-        column = _not_null(atom)
+    def add(self, atom: _Atom | _Any, kinds: Kinds) -> None:
+        if atom.text is not None:
+            self.said.add(atom.text)
+        if isinstance(atom, _Any):
+            return
+        column = _not_null(atom.expression)
         if column is not None:
             self.known.add(column)
-        found = _compared(atom, kinds)
+        found = _compared(atom.expression, kinds)
         if found is None:
             return
         name, values = found
@@ -58,38 +131,22 @@ class _Facts:
             self.never = self.never or now.empty
 
 
-def implies(given: exp.Expr | None, wanted: exp.Expr | None, kinds: Kinds) -> bool:
-    """Whether `wanted` is true of every row of which `given` is; None stands for no condition."""
-    if wanted is None:
+def _holds(facts: _Facts, wanted: _Formula, kinds: Kinds) -> bool:
+    if isinstance(wanted, _All):
+        return all(_holds(facts, part, kinds) for part in wanted.parts)
+    if wanted.text is not None and wanted.text in facts.said:
         return True
-    wanted = _pushed(wanted)
-    for branch in [[]] if given is None else _branches(_pushed(given)):
-        facts = _Facts()
-        for atom in branch:
-            facts.add(atom, kinds)
-        if not facts.never and not _holds(facts, wanted, kinds):
-            return False
-    return True
-
-
-def _holds(facts: _Facts, wanted: exp.Expr, kinds: Kinds) -> bool:
-    wanted = unparen(wanted)
-    if isinstance(wanted, exp.And):
-        return all(_holds(facts, part, kinds) for part in conjuncts(wanted))
-    if text(wanted) in facts.said:
-        return True
-    if isinstance(wanted, exp.Or):
-        parts = list(disjuncts(wanted))
-        return any(_holds(facts, part, kinds) for part in parts) or _covered(facts, parts, kinds)
-    column = _not_null(wanted)
+    if isinstance(wanted, _Any):
+        return any(_holds(facts, part, kinds) for part in wanted.parts) or _covered(facts, wanted.parts, kinds)
+    column = _not_null(wanted.expression)
     if column is not None:
         return column in facts.known
     return _covered(facts, [wanted], kinds)
 
 
-def _covered(facts: _Facts, parts: list[exp.Expr], kinds: Kinds) -> bool:
+def _covered(facts: _Facts, parts: Sequence[_Formula], kinds: Kinds) -> bool:
     """Whether a column's values all lie in what some comparisons of it allow together."""
-    found = [_compared(unparen(part), kinds) for part in parts]
+    found = [_compared(part.expression, kinds) if isinstance(part, _Atom) else None for part in parts]
     names = {one[0] for one in found if one is not None}
     if None in found or len(names) != 1:
         return False
@@ -103,36 +160,47 @@ def _covered(facts: _Facts, parts: list[exp.Expr], kinds: Kinds) -> bool:
     return name in facts.values and allowed is not None and is_within(facts.values[name], allowed)
 
 
-def _branches(predicate: exp.Expr) -> list[list[exp.Expr]]:
+def _branches(formula: _Formula) -> list[list[_Atom | _Any]]:
     """The ways in which a predicate can hold, each as what must hold then."""
-    parts: list[list[list[exp.Expr]]] = []
+    parts: list[list[list[_Atom | _Any]]] = []
     count = 1
-    for part in conjuncts(predicate):
-        part = unparen(part)
-        ways = [one for way in disjuncts(part) for one in _branches(way)] if isinstance(part, exp.Or) else [[part]]
-        if count * len(ways) > _MOST_BRANCHES:
+    for part in formula.parts if isinstance(formula, _All) else (formula,):
+        ways: list[list[_Atom | _Any]]
+        if isinstance(part, _Any):
+            ways = [one for way in part.parts for one in _branches(way)]
+            ways = [[part]] if count * len(ways) > _MOST_BRANCHES else ways
+        else:
+            assert isinstance(part, _Atom)
             ways = [[part]]
         count *= len(ways)
         parts.append(ways)
     return [[atom for way in ways for atom in way] for ways in product(*parts)]
 
 
-def _pushed(predicate: exp.Expr, *, denied: bool = False) -> exp.Expr:
+def _formula(predicate: exp.Expr, *, denied: bool = False) -> _Formula:
     """The predicate with NOT pushed down to where it denies a comparison, or something that is not understood."""
     predicate = unparen(predicate)
     if isinstance(predicate, exp.Not):
-        return _pushed(predicate.this, denied=not denied)
+        return _formula(predicate.this, denied=not denied)
     if isinstance(predicate, exp.And | exp.Or):
-        parts = [_pushed(part, denied=denied) for part in (predicate.this, predicate.expression)]
-        both = isinstance(predicate, exp.And) != denied
-        return exp.and_(*parts) if both else exp.or_(*parts)
+        parts = [_formula(part, denied=denied) for part in (predicate.this, predicate.expression)]
+        return _together(_All if isinstance(predicate, exp.And) != denied else _Any, parts)
+    if isinstance(predicate, exp.Boolean) and bool(predicate.this) is not denied:
+        return _All(())
     if not denied:
-        return predicate
+        return _Atom(predicate)
     operator = _OPERATORS.get(type(predicate))
     if operator is not None:
         turned = next(kind for kind, sign in _OPERATORS.items() if sign == _DENIED[operator])
-        return turned(this=predicate.this.copy(), expression=predicate.expression.copy())
-    return exp.Not(this=predicate.copy())
+        return _Atom(turned(this=predicate.this.copy(), expression=predicate.expression.copy()))
+    return _Atom(exp.Not(this=predicate.copy()))
+
+
+def _together(kind: type[_All] | type[_Any], parts: Sequence[_Formula]) -> _Formula:
+    flat: list[_Formula] = []
+    for part in parts:
+        flat += part.parts if isinstance(part, kind) else [part]
+    return flat[0] if len(flat) == 1 else kind(tuple(flat))
 
 
 def _not_null(atom: exp.Expr) -> str | None:
