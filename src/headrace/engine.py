@@ -71,6 +71,7 @@ class Engine:
     server: SailServer | None = None
     _actions: Iterator[int] = field(default_factory=itertools.count, repr=False)
     _done: int = 0
+    _group: str | None = None
 
     def has(self, capability: str) -> bool:
         return capability not in LACKS[self.kind]
@@ -177,20 +178,26 @@ class Engine:
             yield count
             count.jobs = self._done - before
             return
-        context = self.spark.sparkContext
         group = f"headrace-{os.urandom(6).hex()}"
-        context.setJobGroup(group, "headrace")
+        # Spark is told of the group when it is first asked for something: often that is never.
+        self._group = group
         try:
             yield count
         finally:
-            count.jobs = len(context.statusTracker().getJobIdsForGroup(group))
-            context.setLocalProperty("spark.jobGroup.id", None)
+            if self._group is None:
+                context = self.spark.sparkContext
+                count.jobs = len(context.statusTracker().getJobIdsForGroup(group))
+                context.setLocalProperty("spark.jobGroup.id", None)
+            self._group = None
 
     @contextlib.contextmanager
     def translated(self) -> Iterator[None]:
         """Give the engine's exceptions our class and one readable sentence."""
         from pyspark.errors import PySparkException
 
+        if self._group is not None:
+            group, self._group = self._group, None
+            self.spark.sparkContext.setJobGroup(group, "headrace")
         try:
             yield
         except Exception as error:

@@ -40,6 +40,8 @@ class Deltas:
 
     home: Home
     transaction: Transaction
+    #: From when on views have become others since a snapshot; see `runtime.starts`.
+    changed_from: dict[tuple[int, int], int | None] = field(default_factory=dict)
     _read_in: dict[int, Relations] = field(default_factory=dict)
     _made: dict[object, Delta] = field(default_factory=dict)
 

@@ -192,7 +192,7 @@ class _Maintenance:
         stored = self.relations.source.parts(item)
         if item.maintained and not item.part_wise:
             extent = self.extents.get(item.id)
-            since = changed_from(self.home, self.transaction, self.relations, item, None, self.last)
+            since = changed_from(self.home, self.transaction, self.relations, item, None, self.last, {})
             if since is None or extent is None:
                 return []
             return [(max(extent.first, part_of(since, item.partition_length)), extent.newest)]
@@ -206,7 +206,7 @@ class _Maintenance:
     def _meeting(self, item: Object, between: tuple[int, int]) -> range:
         """The parts for which a relation without parts has changed: none of the past if it is not retroactive."""
         assert self.last is not None
-        since = changed_from(self.home, self.transaction, self.relations, item, None, self.last)
+        since = changed_from(self.home, self.transaction, self.relations, item, None, self.last, {})
         if since is None:
             return range(0)
         first = part_of(since, self.view.partition_length) if item.option("non_retroactive") else between[0]

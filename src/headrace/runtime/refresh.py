@@ -284,7 +284,9 @@ class _Refresh:
         self.point = _point(
             self.relations, view, transaction, refresh_time(self.relations, query, inputs, self.reached)
         )
-        self.start = start_of(home, transaction, self.relations, view, inputs, self.reached, self.last)
+        self.start = start_of(
+            home, transaction, self.relations, view, inputs, self.reached, self.last, deltas.changed_from
+        )
         self.mode = mode_of(view)
 
     def run(self) -> _Done:

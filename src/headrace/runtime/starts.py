@@ -27,12 +27,16 @@ def start_of(
     inputs: list[Object],
     reached: dict[int, int],
     last: RefreshRecord | None,
+    known: dict[tuple[int, int], int | None],
 ) -> int | None:
-    """The earliest point at which the view may differ from what it was; None: from the very beginning."""
+    """The earliest point at which the view may differ from what it was; None: from the very beginning.
+
+    `known` is what has been found out for other views: where views they read began to differ.
+    """
     start = None
     if last is not None:
         start = BEGINNING if last.point is None else last.point + 1
-        found = [changed_from(home, transaction, relations, item, reached.get(item.id), last) for item in inputs]
+        found = [changed_from(home, transaction, relations, item, reached.get(item.id), last, known) for item in inputs]
         earliest = [time for time in found if time is not None]
         if earliest:
             start = min(earliest) if last.point is None else min(*earliest, start)
@@ -53,12 +57,21 @@ def kept_from(relations: Relations, view: Object, parts: Sequence[Part]) -> int 
 
 
 def changed_from(
-    home: Home, transaction: Transaction, relations: Relations, item: Object, reached: int | None, last: RefreshRecord
+    home: Home,
+    transaction: Transaction,
+    relations: Relations,
+    item: Object,
+    reached: int | None,
+    last: RefreshRecord,
+    known: dict[tuple[int, int], int | None],
 ) -> int | None:
     """The earliest time at which an input has become another since it was read; None when it has not."""
     if item.maintained:
-        made = _refreshes_since(home, transaction, item, last.read_snapshot)
-        return min((record.reaches.get(CHANGED_FROM, BEGINNING) for record in made), default=None)
+        key = (item.id, last.read_snapshot)
+        if key not in known:
+            made = _refreshes_since(home, transaction, item, last.read_snapshot)
+            known[key] = min((record.reaches.get(CHANGED_FROM, BEGINNING) for record in made), default=None)
+        return known[key]
     parts = relations.source.parts(item)
     times = [part.oldest for part in parts if part.arrived_in > last.read_snapshot and part.oldest is not None]
     seen = last.reaches.get(str(item.id))
