@@ -123,10 +123,14 @@ class Session:
         relations = self._home.relations()
         return relations.at(relations.source.find(name), None if as_of is None else _micros(as_of))
 
-    def changes(self, name: str, since: Any = None) -> Any:
-        """An object's tagged stream (`op`, the row, `ts`) as a DataFrame, after the time `since`."""
+    def changes(self, name: str, since: Any = None, *, old: bool = False) -> Any:
+        """An object's tagged stream (`op`, the row, `ts`) as a DataFrame, after the time `since`.
+
+        With `old`, the row that was there before an update or a deletion is in columns beside: `old_x` for `x`.
+        """
         relations = self._home.relations()
-        return tagged(relations, relations.source.find(name), None if since is None else _micros(since), None)
+        after = None if since is None else _micros(since)
+        return tagged(relations, relations.source.find(name), after, None, old=old)
 
     def explain(self, name: str) -> str:
         """How an object is kept, in words."""

@@ -79,7 +79,7 @@ class HeadraceGenerator(SparkGenerator):
     def print_relation(self, expression: nodes.Relation) -> str:
         name = self.table_parts(expression)
         if shown := expression.args.get("changes_of"):
-            name = f"{shown}({name})"
+            name = f"CHANGES({name}, OLD)" if shown == nodes.CHANGES_AND_OLD else f"{shown}({name})"
         # A part is written as in the paper, close to its relation: M[j-1].
         suffixes = [
             ("" if isinstance(suffix, nodes.PartReference) else " ") + self.sql(suffix)

@@ -80,6 +80,10 @@ class AsOfSnapshot(Suffix):
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
 
+#: Of CHANGES(v, OLD), what `changes_of` has.
+CHANGES_AND_OLD = "CHANGES, OLD"
+
+
 class Relation(exp.Table):
     """A named relation with suffixes; `changes_of` is CHANGES or SYNC_POINTS, of which it stands in brackets."""
 

@@ -180,6 +180,10 @@ class HeadraceParser(PatternParser):
         if word in ("CHANGES", "SYNC_POINTS") and self._next.token_type == TokenType.L_PAREN:
             self._advance(2)
             changed = self._parse_plain_name()
+            if word == "CHANGES" and self._match(TokenType.COMMA):
+                if not self._match_text_seq("OLD"):
+                    self.raise_error("Expected OLD, which shows the rows that were there before", self._curr)
+                word = nodes.CHANGES_AND_OLD
             self._match_r_paren()
             changed.set("changes_of", word)
             return changed

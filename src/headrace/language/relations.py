@@ -37,6 +37,7 @@ class RelationRef:
 
     name: str
     kind: Literal["relation", "changes", "points"] = "relation"
+    old: bool = False
     as_of: AsOf | None = None
     part_timestamp: bool = False
     window: Window | None = None
@@ -46,7 +47,9 @@ class RelationRef:
 
 
 #: What a function around a relation's name shows of it.
-_KINDS: dict[str, Literal["changes", "points"]] = {"CHANGES": "changes", "SYNC_POINTS": "points"}
+_KINDS: dict[str, Literal["changes", "points"]] = {
+    "CHANGES": "changes", nodes.CHANGES_AND_OLD: "changes", "SYNC_POINTS": "points",
+}  # fmt: skip
 
 
 def find_relations(tree: exp.Expr) -> list[exp.Table]:
@@ -107,6 +110,7 @@ def describe_relation(table: exp.Table, text: str | None) -> RelationRef:
     return RelationRef(
         name=table.name,
         kind=_KINDS.get(str(table.args.get("changes_of")), "relation"),
+        old=table.args.get("changes_of") == nodes.CHANGES_AND_OLD,
         as_of=as_of,
         part_timestamp=any(table is found for found in tables_with_part_timestamp(table.root())),
         window=window_of(table.args.get("suffixes") or (), place),

@@ -63,11 +63,11 @@ def grid_of(relations: Relations, view: Object) -> Grid | None:
     """The grid that a view's points lie on, as far as it is known; None where it changes whenever its inputs do."""
     every, stream = view.option("every"), view.option("sync")
     if stream is not None:
-        return _points_of_stream(relations, relations.source.find(stream))
+        return points_of_stream(relations, relations.source.find(stream))
     return None if every is None else Multiples(int(every))
 
 
-def _points_of_stream(relations: Relations, stream: Object) -> Points:
+def points_of_stream(relations: Relations, stream: Object) -> Points:
     """The points of a synchronization stream. A refresh asks for them often, and reads them once."""
     parts = relations.source.parts(stream)
     files = tuple(path for part in parts for path in part.files)

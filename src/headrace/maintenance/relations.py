@@ -21,6 +21,7 @@ from headrace.errors import DefinitionError, StorageError
 from headrace.language import Query, RelationRef
 from headrace.maintenance.grown import Grown
 from headrace.maintenance.logs import Logs, listed, relation_fields, tag_names
+from headrace.maintenance.old_rows import old_names, with_old_rows
 from headrace.maintenance.small_logs import PART_TIMESTAMP
 from headrace.maintenance.windows import check_window, edge, newest_rows, order_of, since
 from headrace.storage.records import Object, Part, RefreshRecord
@@ -115,7 +116,10 @@ class Relations:
     def _fields(self, ref: RelationRef) -> tuple[tuple[str, str], ...]:
         item = self.source.find(ref.name)
         found = tuple((field.name, field.type) for field in relation_fields(item))
-        return (*found, (tag_names(item)[1], "TIMESTAMP")) if ref.kind == "changes" else found
+        if ref.kind != "changes":
+            return found
+        old = [(old_names(item)[field.name], field.type) for field in item.columns] if ref.old else []
+        return (*found, (tag_names(item)[1], "TIMESTAMP"), *old)
 
     def rows(
         self,
@@ -248,7 +252,8 @@ class Relations:
 
     def _referred(self, ref: RelationRef, item: Object, time: int | None, extra: Sequence[str]) -> Any:
         if ref.kind == "changes":
-            return self.changes_of(self, item, None, time)
+            found = self.changes_of(self, item, None, time)
+            return with_old_rows(self.logs.engine, item, found) if ref.old else found
         if ref.kind == "points":
             return self.points_of(self, item)
         if ref.parts is not None:

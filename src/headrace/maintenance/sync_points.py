@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.maintenance.grids import NOT_YET, Times
-from headrace.maintenance.points import points_of, times_of
+from headrace.maintenance.points import points_of, points_of_stream, times_of
 from headrace.maintenance.relations import Relations
 from headrace.storage.records import Object
 
@@ -28,15 +28,36 @@ def sync_points(relations: Relations, view: Object) -> Any:
         found = times_of(relations, view, None, None)
     found = found[found > -NOT_YET]
     full = np.ones(len(found), dtype=np.bool_)
-    for times in _streams(relations, view):
+    for times in streams_of(relations, view):
         full &= np.isin(found, times)
     kinds = pa.array(np.where(full, "full", "partial").astype(object), pa.string())
     moments = pa.array(found).cast(_SCHEMA.field("point").type)
     return relations.logs.engine.frame(pa.table([moments, kinds], schema=_SCHEMA))
 
 
-def _streams(relations: Relations, view: Object) -> list[Times]:
+def streams_of(relations: Relations, view: Object) -> list[Times]:
     """The points of each synchronization stream that something the view reads is read through."""
+    return [points_of_stream(relations, stream).times for stream in _streams(relations, view)]
+
+
+def _streams(relations: Relations, view: Object) -> list[Object]:
     needed = relations.source.needs(view) if view.maintained else []
-    streams = [relations.source.find(item.option("sync")) for item in needed if item.option("regulator")]
-    return [times_of(relations, stream, None, None) for stream in streams]
+    regulators = [item for item in needed if item.option("regulator") and item.option("sync") is not None]
+    found = [relations.source.find(item.option("sync")) for item in regulators]
+    if view.option("shared"):
+        # What it is read from shows it at the same points.
+        found += [stream for item in needed if item not in regulators for stream in _streams(relations, item)]
+    return found
+
+
+def last_full_point(relations: Relations, view: Object, point: int | None) -> int | None:
+    """The newest full point of a view up to a point of it; None if there was none yet."""
+    if point is None:
+        return None
+    common: Times | None = None
+    for times in streams_of(relations, view):
+        common = times if common is None else np.intersect1d(common, times)
+    if common is None:
+        return point
+    known = common[common <= point]
+    return int(known[-1]) if len(known) else None

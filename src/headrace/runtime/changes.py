@@ -15,14 +15,22 @@ from headrace.algebra.keys import infer_key
 from headrace.errors import DefinitionError
 from headrace.language import Query, normalise_type
 from headrace.maintenance.differentiate import changes_at
-from headrace.maintenance.logs import ddl, log_fields, tags_of_signed_rows
+from headrace.maintenance.logs import ddl, log_fields, tag_names, tags_of_signed_rows
+from headrace.maintenance.old_rows import with_old_rows
 from headrace.maintenance.points import point_at, points_between, points_of
 from headrace.maintenance.relations import Relations, least
 from headrace.storage.records import Field, Object
 
 
-def tagged(relations: Relations, item: Object, since: int | None, upto: int | None) -> Any:
-    """`op`, the row and `ts` of every change after `since` and up to `upto`, in the order of time."""
+def tagged(relations: Relations, item: Object, since: int | None, upto: int | None, *, old: bool = False) -> Any:
+    """`op`, the row and `ts` of every change after `since` and up to `upto`, in the order of time.
+
+    With `old`, also the row that was there before.
+    """
+    if old:
+        # Which row that was, all tuples up to it tell.
+        found = with_old_rows(relations.logs.engine, item, tagged(relations, item, None, upto))
+        return found if since is None else found.where(f"unix_micros({tag_names(item)[1]}) > {since}")
     if item.kind == "source":
         raise DefinitionError(
             "SOURCE_IS_RAW",

@@ -33,6 +33,7 @@ from headrace.runtime.program_text import program_lines
 from headrace.runtime.shared_views import SHARED, own_inputs
 from headrace.runtime.sharing_choice import shared_answer, shared_view
 from headrace.runtime.sharing_text import explain_sharing, readings_in_words, shared_lines
+from headrace.runtime.starts import FULL_POINT
 from headrace.runtime.state_text import explain_state
 from headrace.runtime.states import states_of
 from headrace.runtime.strategy import FEW_ROWS, RECOMPUTE, find_plan, mode_of, strategy_changed
@@ -132,8 +133,20 @@ def _last(last: RefreshRecord | None) -> list[str]:
     return [
         f"The last refresh took {last.seconds:.3f} s and {counted(last.jobs, 'job')}, "
         f"read {counted(last.rows_in, 'new row')}, "
-        f"wrote {last.rows_out:,} and brought it to {at}."
+        f"wrote {last.rows_out:,} and brought it to {at}{_fullness(last)}."
     ]
+
+
+def _fullness(last: RefreshRecord) -> str:
+    """Whether a view shows all of its inputs there, where they are synchronized by several streams."""
+    full = last.reaches.get(FULL_POINT)
+    if last.point is None or full == last.point:
+        return ""
+    return (
+        ", a partial point; it has had no full one"
+        if full is None
+        else (f", a partial point; the last full one was {format_time(full)}")
+    )
 
 
 def _policy(item: Object) -> str:

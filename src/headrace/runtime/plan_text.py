@@ -12,6 +12,7 @@ from headrace.algebra.nodes import Aggregate, Generate, Join, Node, Over, Scan
 from headrace.algebra.patterns import Input, Label, Pattern, explain, leaf, result_pattern
 from headrace.algebra.words import Words, not_additive, only_keeps
 from headrace.language import Window, format_duration
+from headrace.language.synchronized import BETWEEN
 from headrace.maintenance.operators.base import State
 from headrace.maintenance.program import Placed
 from headrace.planner.support import Way, way_of
@@ -126,7 +127,8 @@ class PlanWords:
         life = f" while {read.reading.life.condition.replace(NOW, 'Now')}" if read.reading.life is not None else ""
         versions = ", by version" if read.reading.versions else ""
         columns = ", ".join(source for source in node.sources if not source.startswith("__"))
-        return f"{self.words.relation(node)}{window}{f' ({columns})' if columns else ''}{versions}{life}"
+        relation = self.words.relation(node).replace(BETWEEN, " SYNC ")
+        return f"{relation}{window}{f' ({columns})' if columns else ''}{versions}{life}"
 
     def tree(self, names: Sequence[str]) -> list[str]:
         """The result with its columns, and below it the operators, each above what it reads."""

@@ -18,6 +18,7 @@ from headrace.maintenance.deltas import NoDelta
 from headrace.maintenance.kept import Held
 from headrace.maintenance.points import grid_of, point_at, reaches, refresh_time
 from headrace.maintenance.relations import Relations
+from headrace.maintenance.sync_points import last_full_point
 from headrace.planner.cost import Costs
 from headrace.runtime.books import Book, Way, book_of, note
 from headrace.runtime.deltas import Deltas
@@ -40,7 +41,7 @@ from headrace.runtime.info import counted
 from headrace.runtime.maintainer import refresh_parts
 from headrace.runtime.plans import Plan
 from headrace.runtime.shared_views import SHARED, own_inputs, unshare
-from headrace.runtime.starts import BEGINNING, CHANGED_FROM, start_of
+from headrace.runtime.starts import BEGINNING, CHANGED_FROM, FULL_POINT, start_of
 from headrace.runtime.states import drop, held
 from headrace.runtime.strategy import (
     DIFFERENTIAL,
@@ -234,6 +235,7 @@ def refresh_view(
         done = work.run()
     if deltas is None:
         work.deltas.current.leave(lambda other: _follows(home, transaction, other))
+    full = last_full_point(work.relations, view, work.point)
     record = RefreshRecord(
         object_id=view.id,
         read_snapshot=transaction.version,
@@ -241,6 +243,7 @@ def refresh_view(
         reaches={
             **{str(item): time for item, time in work.reached.items()},
             CHANGED_FROM: BEGINNING if work.start is None else work.start,
+            **({} if full is None else {FULL_POINT: full}),
         },
         started_at=work.started,
         seconds=time.perf_counter() - work.began,

@@ -15,6 +15,8 @@ from headrace.storage.transactions import Transaction
 #: Beside how far each input was read, a refresh notes from which time on it made the view anew: whoever reads the view
 #: must follow from there, also where rows were taken back and nothing was put in their place.
 CHANGED_FROM = "changed_from"
+#: And the newest time at which all that the view reads was released: its last full point.
+FULL_POINT = "full_point"
 #: Before every time.
 BEGINNING = -(1 << 62)
 
