@@ -40,7 +40,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 test: setup lint
-	$(BIN)/python -m pytest
+	$(BIN)/python tools/run_tests.py
 
 bench: setup
 	$(BIN)/headrace bench --list

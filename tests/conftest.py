@@ -34,6 +34,29 @@ settings.register_profile("same", parent=settings.get_profile("fast"), derandomi
 settings.load_profile("fast" if os.environ.get("HEADRACE_RANDOM") else "same")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--needing", choices=["spark", "others", "all"], default="all", help="only tests that need Apache Spark, or not"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the tests, those that need Apache Spark or the others, where only these are asked for."""
+    needing = config.getoption("--needing")
+    if needing == "all":
+        return
+    left = [item for item in items if _needs_spark(item) == (needing == "spark")]
+    config.hook.pytest_deselected(items=[item for item in items if item not in left])
+    items[:] = left
+
+
+def _needs_spark(item: pytest.Item) -> bool:
+    """Whether a test asks for Apache Spark, by a fixture or as the engine it is run on."""
+    callspec = getattr(item, "callspec", None)
+    chosen = [] if callspec is None else [one for one in callspec.params.values() if isinstance(one, str)]
+    return "spark" in chosen or bool({"spark_engine", "spark"} & set(getattr(item, "fixturenames", ())))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(capability): the engine must have it")
 
@@ -66,9 +89,7 @@ def spark_engine() -> Engine:
 def sail_engine(request: pytest.FixtureRequest) -> Engine:
     """Sail: one engine for all tests."""
     # Starting Java forks this process, which does not go well any more once it speaks to a server.
-    if any(
-        {"engine", "spark_engine", "spark"} & set(getattr(item, "fixturenames", ())) for item in request.session.items
-    ):
+    if any(map(_needs_spark, request.session.items)):
         request.getfixturevalue("spark_engine")
     return open_engine("sail")
 
