@@ -72,6 +72,28 @@ def test_the_finest_synchronization_of_all(session: Session, tails: tuple[str, s
     assert not [name for name in names(session) if "__common" in name or "__or__" in name]
 
 
+def test_a_join_that_is_part_of_two_others(session: Session) -> None:
+    """None of the views has it by itself: it is found as what both begin with."""
+    declare_sales(session)
+    session.sql("CREATE TABLE towns (town STRING, land STRING, PRIMARY KEY (town))")
+    session.sql("CREATE TABLE items (item INT, kind STRING, PRIMARY KEY (item))")
+    session.sql("INSERT INTO towns VALUES ('Ulm', 'BW'), ('Bonn', 'NW'); INSERT INTO items VALUES (2, 'x'), (3, 'y')")
+    join = "FROM sales s JOIN shops p ON s.shop = p.name"
+    asked = {
+        "lands": f"SELECT land, sum(price) AS n {join} JOIN towns t ON t.town = p.town WHERE price > 5 GROUP BY land",
+        "kinds": f"SELECT kind, p.town {join} JOIN items i ON i.item = s.item WHERE price > 100",
+    }
+    views = "; ".join(f"CREATE VIEW {name} AS {text} {ALWAYS}" for name, text in asked.items())
+    session.sql(f"CREATE VIEWS ({views})")
+    assert needs(session, "lands") == ["lands__common", "towns"]
+    assert needs(session, "kinds") == ["items", "lands__common"]
+    session.sql("INSERT INTO sales VALUES ('b', 9, 300); UPDATE shops SET town = 'Ulm' WHERE name = 'b'")
+    session.sql("DELETE FROM sales WHERE item = 1")
+    session.sql("REFRESH ALL")
+    for name, text in asked.items():
+        assert rows(session.table(name)) == rows(session.sql(text)) != []
+
+
 def test_what_is_not_worth_it_is_made_apart(session: Session) -> None:
     declare_sales(session)
     views = "CREATE VIEW a AS SELECT item FROM sales; CREATE VIEW b AS SELECT shop FROM sales WHERE price > 5"

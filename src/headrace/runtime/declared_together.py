@@ -1,20 +1,19 @@
 """CREATE VIEWS: views that are declared together share what they have in common (SyncSQL 5.2).
 
-Those over the same relations are read from one view that contains them all, at the finest of their synchronizations:
-the greatest common divisor of periods, or the points of any of their streams. It belongs to them and goes with the last
-of them.
+Those over the same relations, and those that join the same ones with others, are read from one view that contains what
+they ask of them, at the finest of their synchronizations: the greatest common divisor of periods, or the points of any
+of their streams. It belongs to them and goes with the last of them.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import gcd
 
 from headrace.algebra.matching.blocks import Block
-from headrace.algebra.matching.common import common_query, same_relations
+from headrace.algebra.matching.common import common_query, part_of, shared_relations
 from headrace.algebra.synchronization.moments import contains
 from headrace.algebra.synchronization.skinned import AT_ONCE, Clocked
 from headrace.language import CreateView, Query, RefreshPolicy, Trigger, quote_name
@@ -53,14 +52,16 @@ class _Wanted:
 def common_views(home: Home, statements: Sequence[CreateView]) -> list[Common]:
     """What views that are declared together have in common, where it is worth making it a view."""
     snapshot = home.snapshot()
-    groups: dict[tuple[str, ...], list[_Wanted]] = defaultdict(list)
-    for statement in statements:
-        wanted = _wanted(home, snapshot, statement)
-        key = None if wanted is None else same_relations(wanted.block)
-        if wanted is not None and key is not None:
-            groups[key].append(wanted)
-    found = [_common(home, snapshot, group) for group in groups.values() if len(group) > 1]
-    return [common for common in found if common is not None]
+    left = [wanted for one in statements if (wanted := _wanted(home, snapshot, one)) is not None]
+    found: list[Common] = []
+    for relations in shared_relations([wanted.block for wanted in left]):
+        parts = [(wanted, part_of(wanted.block, relations)) for wanted in left]
+        group = [replace(wanted, block=part) for wanted, part in parts if part is not None]
+        common = _common(home, snapshot, group) if len(group) > 1 else None
+        if common is not None:
+            found.append(common)
+            left = [wanted for wanted in left if wanted.statement.name not in common.views]
+    return found
 
 
 def _wanted(home: Home, snapshot: Snapshot, statement: CreateView) -> _Wanted | None:
@@ -107,7 +108,9 @@ def _is_worth(home: Home, snapshot: Snapshot, query: Query, group: list[_Wanted]
     if not is_worth(Work(sum(work.cost for work in own), 0), base):
         return False
     shown = home.engine.arrow(home.relations().evaluate(query)).num_rows
-    then = base.cost + sum(Work(shown, work.operators).cost for work in own)
+    # What else a view joins it reads as before.
+    rest = [Work(shown + max(0, work.rows - base.rows), work.operators) for work in own]
+    then = base.cost + sum(work.cost for work in rest)
     return is_worth(Work(sum(work.cost for work in own), 0), Work(then, 0))
 
 

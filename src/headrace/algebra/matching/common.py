@@ -7,6 +7,7 @@ can then be told from it (`compensation`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 from sqlglot import exp
 
@@ -16,9 +17,40 @@ from headrace.algebra.matching.compensation import ways
 from headrace.language import Query, quote_name
 
 
-def same_relations(block: Block) -> tuple[str, ...] | None:
-    """What tells queries that can have something in common from others; None where nothing can be told."""
-    return None if block.whole else tuple(sorted(source.key for source in block.sources))
+def relations_of(block: Block) -> tuple[str, ...]:
+    """What a query reads, in an order that does not depend on how it is written; nothing where that cannot be told."""
+    return tuple(sorted(source.key for source in block.sources))
+
+
+def shared_relations(blocks: Sequence[Block]) -> list[tuple[str, ...]]:
+    """What queries may have in common: what some of them read, and the joins that two have a part of; largest first."""
+    found = {relations_of(block) for block in blocks if block.sources}
+    for one, other in combinations(sorted(found), 2):
+        both = tuple(sorted(set(one) & set(other)))
+        if len(both) > 1:
+            found.add(both)
+    return sorted(found, key=lambda keys: (-len(keys), keys))
+
+
+def part_of(block: Block, relations: tuple[str, ...]) -> Block | None:
+    """What a query asks of some relations, before it joins them with others; None where it does not read them so."""
+    own = relations_of(block)
+    if own == relations:
+        return block
+    if len(relations) < 2 or not set(relations) < set(own) or len(set(own)) < len(own):
+        return None
+    sources = tuple(source for source in block.sources if source.key in relations)
+    aliases = {source.alias for source in sources}
+
+    def inside(expression: exp.Expr) -> bool:
+        return all(node.table in aliases for node in expression.find_all(exp.Column))
+
+    mentioned = [*block.items, *block.conditions, *(block.keys or ()), *block.having]
+    shown = {text(node): node for one in mentioned for node in one.find_all(exp.Column) if node.table in aliases}
+    return Block(
+        sources, "", tuple(filter(inside, block.conditions)), tuple(shown.values()),
+        tuple(node.name for node in shown.values()),
+    )  # fmt: skip
 
 
 def common_query(blocks: Sequence[Block]) -> Query | None:
