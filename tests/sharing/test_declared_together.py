@@ -114,6 +114,23 @@ def test_many_selections_of_a_large_table(session: Session) -> None:
         assert rows(session.table(f"v{n}")) == rows(session.sql(one))
 
 
+def test_the_same_set_again_and_parts_of_it(session: Session) -> None:
+    declare_sales(session)
+    views = "; ".join(f"CREATE OR REPLACE VIEW {name} AS SELECT item FROM sales WHERE price > {n} {ALWAYS}"
+                      for n, name in enumerate("abc"))  # fmt: skip
+    session.sql(f"CREATE VIEWS ({views})")
+    session.sql(f"CREATE VIEWS ({views})")
+    session.sql("DROP VIEW a")
+    session.sql(f"CREATE VIEWS ({views})")
+    assert len(common(session)) == 1
+    session.sql("INSERT INTO sales VALUES ('b', 12, 3)")
+    session.refresh()
+    for n, name in enumerate("abc"):
+        assert rows(session.table(name)) == rows(session.sql(f"SELECT item FROM sales WHERE price > {n}"))
+    session.sql("DROP VIEW a; DROP VIEW b; DROP VIEW c")
+    assert common(session) == []
+
+
 def test_bad_sets_of_views(session: Session) -> None:
     declare_sales(session)
     first = "CREATE VIEW a AS SELECT item FROM sales WITH (sharing = 'always')"

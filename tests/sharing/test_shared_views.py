@@ -269,3 +269,72 @@ def test_what_is_shared_counts_for_what_is_still_needed(session: Session) -> Non
     assert "Q4" in refused(session, "DROP STREAM RoomTempStr").message
     assert str(session.sql("DROP STREAM RoomTempStr CASCADE")).count("Q4") == 1
     assert names(session) & {"Q4", "HotRooms1", "HotRooms1__sync__Sync4"} == set()
+
+
+def test_names_of_with_and_of_columns_are_not_taken_for_others(session: Session) -> None:
+    declare_sales(session)
+    session.sql(
+        "CREATE VIEW dear AS SELECT item, price FROM sales WHERE price > 100; ALTER HOME SET (sharing = 'always')"
+    )
+    text = "WITH dear AS (SELECT 1 AS item) SELECT item FROM dear UNION ALL SELECT item FROM sales WHERE price > 200"
+    assert rows(session.sql(text)) == [(1,), (3,), (4,)]
+    session.sql("CREATE VIEW turned (price, item) AS SELECT item, price FROM sales WITH (sharing = 'never')")
+    session.sql(
+        "CREATE VIEW items AS SELECT item FROM sales; CREATE VIEW prices AS SELECT item FROM turned WHERE price = 3"
+    )
+    assert [str(row[0]) for row in rows(session.table("prices"))] == ["250.50"]
+    assert rows(session.sql("SELECT count(*), sum(item) FROM sales")) == [(4, 10)]
+    assert session.sql("SELECT count(*) FROM sales").columns == session.sql("SELECT count(*) FROM shops").columns
+
+
+def test_sharing_makes_no_circle(session: Session) -> None:
+    declare_sales(session)
+    session.sql("CREATE VIEW dear AS SELECT item, price FROM sales WHERE price > 100")
+    session.sql(
+        "CREATE VIEW copy AS SELECT * FROM dear; CREATE VIEW same AS SELECT item, price FROM sales WHERE price > 100"
+    )
+    for name in ("dear", "same", "copy"):
+        session.sql(f"ALTER VIEW {name} SET (sharing = 'always')")
+    session.sql("INSERT INTO sales VALUES ('a', 8, 500)")
+    session.refresh()
+    assert rows(session.table("copy")) == rows(session.table("same")) == rows(session.table("dear"))
+    assert len(rows(session.table("dear"))) == 4
+
+
+def test_a_view_that_reads_something_else_begins_anew(session: Session) -> None:
+    """Whatever the one has seen and the other has not: nothing is counted twice, and nothing is lost."""
+    declare_rooms(session)
+    session.sql("ADVANCE CLOCK TO 0")
+    tail = "REFRESH EVERY 4 SECONDS REFRESH POLICY INCREMENTAL"
+    session.sql("CREATE STREAMED VIEW Fine AS SELECT RoomID, Temperature FROM TempStr REFRESH POLICY INCREMENTAL")
+    session.sql(f"CREATE STREAMED VIEW Hot AS SELECT RoomID FROM TempStr WHERE Temperature > 80 {tail} {ALWAYS}")
+    session.sql(f"CREATE STREAMED VIEW Own AS SELECT RoomID FROM TempStr WHERE Temperature > 80 {tail}")
+    assert needs(session, "Hot") == ["Fine"]
+    session.sql("INSERT INTO TemperatureSource VALUES ('a', 90) AT 3, ('b', 95) AT 8, ('c', 99) AT 9")
+    session.sql("ADVANCE CLOCK TO 9")
+    session.sql("DROP VIEW Fine")
+    session.sql("ADVANCE CLOCK TO 16")
+    assert stream(session, "Hot") == stream(session, "Own")
+    assert [row[-1] for row in stream(session, "Hot")] == [4, 8, 12]
+    session.sql("CREATE VIEW dear AS SELECT RoomID, Temperature FROM RoomTempStr REFRESH POLICY INCREMENTAL")
+    session.sql(
+        "CREATE VIEW dearer AS SELECT RoomID FROM RoomTempStr WHERE Temperature > 95 REFRESH POLICY INCREMENTAL"
+    )
+    session.sql("INSERT INTO TemperatureSource VALUES ('d', 100) AT 17")
+    session.sql("REFRESH VIEW dearer; ALTER VIEW dearer SET (sharing = 'always')")
+    session.sql("REFRESH ALL")
+    assert rows(session.table("dearer")) == [("c",), ("d",)]
+
+
+def test_synchronization_is_not_taken_for_more_than_it_is(session: Session) -> None:
+    declare_rooms(session)
+    ticking(session, 2, 3)
+    session.sql("CREATE STREAMED VIEW Fours AS SELECT RoomID FROM RoomTempStr REFRESH EVERY 4 SECONDS")
+    session.sql("CREATE STREAMED VIEW Late AS SELECT Timepoint FROM clockStr SYNC BY Sync3")
+    session.sql(
+        f"CREATE STREAMED VIEW Both AS SELECT RoomID FROM RoomTempStr REFRESH EVERY 4 SECONDS OR ON Sync3 {ALWAYS}"
+    )
+    session.sql("CREATE STREAMED VIEW AtLate AS SELECT RoomID, Temperature FROM RoomTempStr SYNC BY Late")
+    session.sql(f"CREATE STREAMED VIEW AtTwo AS SELECT Temperature FROM RoomTempStr SYNC BY Sync2 {ALWAYS}")
+    assert needs(session, "Both") == ["RoomTempStr", "Sync3"]
+    assert needs(session, "AtTwo") == ["RoomTempStr", "Sync2"]

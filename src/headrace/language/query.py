@@ -89,6 +89,11 @@ class Query:
             return self
         return Query(through_regulators(self.tree, made), self.output, place=self.place)
 
+    @cached_property
+    def named_in_with(self) -> frozenset[str]:
+        """The names, in lower case, that a WITH anywhere in the query gives."""
+        return frozenset(cte.alias.lower() for cte in self.tree.find_all(exp.CTE))
+
     def with_sync(self, relation: str, stream: str) -> Query:
         """The query with a relation read through a synchronization stream."""
         return Query(with_sync(self.tree, relation, stream), self.output)

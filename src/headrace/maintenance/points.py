@@ -109,9 +109,9 @@ def points_between(
     else:
         times = [times_of(relations, item, first, end) for item in inputs]
     times += _synchronized(relations, query, first, end)
-    points = np.unique(np.concatenate(times)) if times else np.empty(0, dtype=np.int64)
+    points = _distinct(np.concatenate(times)) if times else np.empty(0, dtype=np.int64)
     if grid is not None:
-        points = np.unique(grid.ceilings(points))
+        points = _distinct(grid.ceilings(points))
         points = points[points != NOT_YET]
     if end is not None:
         points = points[points <= end]
@@ -211,7 +211,29 @@ def times_between(logs: Logs, parts: Sequence[Part], start: int | None, end: int
     if not wanted:
         return np.empty(0, dtype=np.int64)
     times = logs.files.read([path for part in wanted for path in part.files], ["__t"]).column("__t").to_numpy()
-    times = np.unique(times)
     if start is not None:
         times = times[times >= start]
-    return times if end is None else times[times <= end]
+    return _distinct(times if end is None else times[times <= end])
+
+
+def first_between(logs: Logs, parts: Sequence[Part], start: int, end: int) -> int | None:
+    """The first time of change in some parts, after or at `start` and up to `end`."""
+    found = []
+    for part in parts:
+        if part.oldest is None or part.newest is None or part.newest < start or part.oldest > end:
+            continue
+        if part.oldest >= start:
+            found.append(part.oldest)
+            continue
+        times = logs.files.read(list(part.files), ["__t"]).column("__t").to_numpy()
+        times = times[(times >= start) & (times <= end)]
+        found += [int(times.min())] if len(times) else []
+    return min(found, default=None)
+
+
+def _distinct(times: Times) -> Times:
+    """Times in order, each once. Logs are mostly in order, where this is much quicker than by hashing."""
+    if len(times) < 2:
+        return times
+    ordered = np.sort(times, kind="stable")
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import count
 from math import gcd
 
 from headrace.algebra.matching.blocks import Block
@@ -68,6 +69,8 @@ def _wanted(home: Home, snapshot: Snapshot, statement: CreateView) -> _Wanted | 
     reader = reader_of(home, statement)
     if reader is None or reader.sharing == "never" or statement.query.features():
         return None
+    if statement.if_not_exists and snapshot.get(statement.name) is not None:
+        return None
     if any(snapshot.get(ref.name) is None for ref in statement.query.relations()):
         return None  # it reads another of the views: it is theirs already
     form = form_of(snapshot, statement.query, reader.by)
@@ -90,7 +93,7 @@ def _common(home: Home, snapshot: Snapshot, group: list[_Wanted]) -> Common | No
     if clock.every is not None:
         refresh = RefreshPolicy((Trigger("every", every=clock.every),))
     statement = CreateView(
-        name=f"{names[0]}{COMMON_SUFFIX}",
+        name=_free_name(snapshot, f"{names[0]}{COMMON_SUFFIX}"),
         query=query,
         output="STREAMED" if any(wanted.timed for wanted in group) else None,
         sync_by=clock.stream,
@@ -99,6 +102,11 @@ def _common(home: Home, snapshot: Snapshot, group: list[_Wanted]) -> Common | No
     if all(wanted.sharing == "auto" for wanted in group) and not _is_worth(home, snapshot, query, group):
         return None
     return Common(statement, names, streams)
+
+
+def _free_name(snapshot: Snapshot, wanted: str) -> str:
+    """A name that none has: those that a view was declared with before may still read what bears the first."""
+    return next(name for n in count(1) if snapshot.get(name := wanted if n == 1 else f"{wanted}_{n}") is None)
 
 
 def _is_worth(home: Home, snapshot: Snapshot, query: Query, group: list[_Wanted]) -> bool:

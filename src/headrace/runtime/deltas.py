@@ -33,6 +33,9 @@ from headrace.storage.records import Object, Part, RefreshRecord
 from headrace.storage.transactions import Transaction
 from headrace.storage.writer import MICROS
 
+#: Changes that are kept for the views that are refreshed next.
+_MOST_MADE = 16
+
 
 @dataclass
 class Deltas:
@@ -87,16 +90,25 @@ class Deltas:
             before, start = self._before(relations, item, since), seen if within else None
             files = (frozenset(part.files for part in some) for some in (before, parts))
             key = (item.id, *files, start, upto, frozenset(shown), timed)
-            if key not in self._made:
-                self._made[key] = between(
-                    self.home.logs, item, before, parts, upto,
-                    since=start, timed=timed, shown=shown, most=most_here(self.home),
-                )  # fmt: skip
-            return self._made[key]
+            return self._once(key, lambda: between(
+                self.home.logs, item, before, parts, upto,
+                since=start, timed=timed, shown=shown, most=most_here(self.home),
+            ))  # fmt: skip
         if item.log == "upsert":
             return self._upserted(relations, item, since, upto, shown, timed=timed)
         new = rows_since(parts, since, upto)
-        return appended(self.home.logs, item, new, timed=timed, shown=shown, most=most_here(self.home))
+        asked = (item.id, new.files, frozenset(shown), timed)
+        return self._once(
+            asked, lambda: appended(self.home.logs, item, new, timed=timed, shown=shown, most=most_here(self.home))
+        )
+
+    def _once(self, key: object, make: Callable[[], Delta]) -> Delta:
+        """A change that other views may ask for too; the last few are kept."""
+        if key not in self._made:
+            self._made[key] = make()
+            while len(self._made) > _MOST_MADE:
+                self._made.pop(next(iter(self._made)))
+        return self._made[key]
 
     def of_window(
         self,

@@ -57,7 +57,7 @@ from headrace.runtime.strategy import check_strict
 from headrace.runtime.synchronization import ensure_clock_stream, synchronization_stream
 from headrace.runtime.translated_views import create_translated_view
 from headrace.runtime.translation import is_translated
-from headrace.runtime.views import create_view, stream_over_relation
+from headrace.runtime.views import as_typed, create_view, stream_over_relation
 from headrace.storage.records import Object
 from headrace.storage.transactions import Transaction
 
@@ -80,8 +80,14 @@ def _select(home: Home, _listeners: Listeners, statement: Select) -> Any:
             synchronization_stream(home.snapshot(), ref.sync, ref.place)
     if statement.query.output == "STREAMED":
         return tagged_query(relations, statement.query)
+    frame = home.engine.checked(relations.evaluate(statement.query))
     shared = shared_answer(home, relations, statement.query)
-    return home.engine.checked(relations.evaluate(statement.query if shared is None else shared.query))
+    if shared is None:
+        return frame
+    # The answer has the columns that the query asks for, whatever it is read from.
+    columns = result_fields(frame)
+    typed = as_typed(home, home.snapshot(), relations, shared.query, columns)
+    return home.engine.checked(relations.evaluate(typed).toDF(*(column.name for column in columns)))
 
 
 def _register(home: Home, _listeners: Listeners, statement: RegisterSource) -> Info:
@@ -152,6 +158,8 @@ def _create_view(home: Home, statement: CreateView | CreateStream, *, eager: boo
     except HeadraceError:
         drop_unread_regulators(home)
         raise
+    if isinstance(statement, CreateView) and statement.or_replace:
+        drop_unread_regulators(home)  # those of the view that is no more
     read = "" if shared is None else f" It is read from {names_of(shared)}."
     rows = counted(made.rows_out, "row")
     return _made(statement, f"Created {view.kind} {view.name}: {rows}, by {made.strategy}.{read}")

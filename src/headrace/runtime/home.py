@@ -231,6 +231,17 @@ def written_query(view: Object) -> Query:
     return _parsed(view.definition)
 
 
+@lru_cache(maxsize=512)
+def _names_columns(definition: str) -> bool:
+    statement = parse_one(definition)
+    return isinstance(statement, CreateView | CreateStream) and bool(statement.columns)
+
+
+def renames_columns(view: Object) -> bool:
+    """Whether a view's columns are called otherwise than its query calls them."""
+    return _names_columns(view.definition)
+
+
 def own_query(view: Object) -> Query:
     """A view's query as it is written, where what is synchronized is read from its regulator."""
     return _regulated(view.definition)

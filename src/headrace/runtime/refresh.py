@@ -40,7 +40,7 @@ from headrace.runtime.home import Home, own_query, query_of
 from headrace.runtime.info import counted
 from headrace.runtime.maintainer import refresh_parts
 from headrace.runtime.plans import Plan
-from headrace.runtime.shared_views import SHARED, own_inputs, unshare
+from headrace.runtime.shared_views import ANEW, SHARED, own_inputs, unshare
 from headrace.runtime.starts import BEGINNING, CHANGED_FROM, FULL_POINT, start_of
 from headrace.runtime.states import drop, held
 from headrace.runtime.strategy import (
@@ -303,6 +303,11 @@ class _Refresh:
         kept = held(self.transaction, self.view, plan.program)
         if self.last is None:
             return self._whole(FIRST_TIME, plan)
+        if self.view.option(ANEW):
+            now = self.transaction.current(self.view)
+            options = {key: value for key, value in now.options.items() if key != ANEW}
+            self.transaction.alter(replace(now, options=options))
+            return self._whole("it is read from others than before", plan)
         if kept is None or not (self.mode.always or self.deltas.current.keeps(plan.inputs, columns_read(plan))):
             return self._whole("what it keeps to follow changes was not there", plan)
         if self._synchronized_anew():

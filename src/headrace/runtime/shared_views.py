@@ -17,6 +17,8 @@ from headrace.storage.transactions import Transaction
 
 #: The option that has the query a view is read by.
 SHARED = "shared"
+#: The option of a view that reads something else since its last refresh, and cannot follow changes from there.
+ANEW = "anew"
 
 
 def own_inputs(snapshot: Snapshot, view: Object) -> list[Object]:
@@ -58,36 +60,35 @@ def _named(snapshot: Snapshot, view: Object) -> set[int]:
 def unshare(transaction: Transaction, view: Object) -> Object:
     """Let a view go back to its own query. What it keeps is for the other; its next refresh begins anew."""
     snapshot = transaction.base
-    own = replace(view, options={key: value for key, value in view.options.items() if key != SHARED})
+    kept = {key: value for key, value in view.options.items() if key != SHARED}
+    own = replace(view, options={**kept, ANEW: True})
     transaction.alter(own)
-    needed = own_inputs(snapshot, own)
-    transaction.rewire(own, needed)
+    transaction.rewire(own, own_inputs(snapshot, own))
     drop_states(transaction, own)
-    kept = {item.id for item in needed}
-    for item in unread(snapshot, view, kept):
+    for item in _unread(transaction, view):
         transaction.end(item)
     return own
 
 
 def share(transaction: Transaction, view: Object, query: str, inputs: list[Object]) -> Object:
     """Let a view be read by another query than its own."""
-    made = replace(view, options={**view.options, SHARED: query})
+    made = replace(view, options={**view.options, SHARED: query, ANEW: True})
     transaction.alter(made)
     transaction.rewire(made, inputs)
     drop_states(transaction, made)
     return made
 
 
-def unread(snapshot: Snapshot, view: Object, kept: set[int]) -> list[Object]:
-    """What was made only for the view to read it, and that nobody else reads: regulators, and streams of theirs."""
+def _unread(transaction: Transaction, view: Object) -> list[Object]:
+    """What was made only for views to read it, and that none reads any more: regulators, streams, common views."""
+    snapshot = transaction.base
     found: list[Object] = []
-    readers = {view.id}
-    pending = [item for item in snapshot.needs(view) if item.id not in kept]
+    pending = list(snapshot.needs(view))
     for item in pending:
-        alone = all(other.id in readers for other in snapshot.dependents(item))
-        made_for = item.option("regulator") or item.option("common")
-        if made_for and alone and item not in found:
+        gone = {one.id for one in found}
+        readers = [other for other in snapshot.dependents(item) if other.id not in gone]
+        read = any(item.id in {one.id for one in transaction.needs(other)} for other in readers)
+        if (item.option("regulator") or item.option("common")) and not read and item not in found:
             found.append(item)
-            readers.add(item.id)
             pending += snapshot.needs(item)
     return found

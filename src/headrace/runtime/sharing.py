@@ -21,7 +21,7 @@ from headrace.language import Query
 from headrace.language.synchronized import joint_name
 from headrace.maintenance.logs import relation_fields
 from headrace.planner.sharing import Work, is_worth
-from headrace.runtime.home import Home, written_query
+from headrace.runtime.home import Home, renames_columns, written_query
 from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object
 from headrace.storage.writer import MICROS
@@ -71,7 +71,8 @@ def shared_query(home: Home, snapshot: Snapshot, query: Query, reader: Reader) -
         return None
     if reader.sharing == "auto" and not reader.eager and not is_worth(work_of(snapshot, query), Work(0, 0)):
         return None
-    named = {ref.name.lower() for ref in query.relations()}
+    # What it names it reads already, and what a WITH names would be taken for the view.
+    named = {ref.name.lower() for ref in query.relations()} | query.named_in_with
     asked = replace(reader, usable=lambda view: view.name.lower() not in named and reader.usable(view))
     readings: list[Reading] = []
 
@@ -155,12 +156,13 @@ def form_of(snapshot: Snapshot, query: Query, by: Clocked) -> Skinned:
 
 def clocked(view: Object) -> Clocked:
     """What a view changes by as a whole."""
-    return Clocked(view.option("sync"), view.option("every"))
+    stream = view.option("sync")
+    return Clocked(stream, None if stream is not None else view.option("every"))
 
 
 def _defined(snapshot: Snapshot, name: str) -> tuple[Query, Clocked] | None:
     item = snapshot.get(name)
-    if item is None or not item.maintained or item.part_wise or _is_behind(item):
+    if item is None or not item.maintained or item.part_wise or _is_behind(item) or renames_columns(item):
         return None
     return written_query(item), clocked(item)
 
@@ -221,18 +223,17 @@ def full_points(snapshot: Snapshot, form: Skinned) -> Times:
 
 def times_of(snapshot: Snapshot, clock: Clocked) -> Times:
     """The points of one thing that synchronizes."""
-    sets: list[Times] = [] if clock.stream is None else [_moments_of(snapshot, clock.stream)]
-    if clock.every is not None:
-        whole = clock.every % MICROS == 0
-        sets.append(Seconds(clock.every // MICROS, frozenset({0})) if whole else Moments(f"every {clock.every} us"))
-    return both(sets)
+    if clock.stream is not None:
+        return _moments_of(snapshot, clock.stream)
+    every = clock.every or 1
+    return Seconds(every // MICROS, frozenset({0})) if every % MICROS == 0 else Moments(f"every {every} us")
 
 
 def _moments_of(snapshot: Snapshot, name: str) -> Times:
     item = snapshot.get(name)
     if item is None or item.option("clock"):
         return EVERY_SECOND
-    if not item.maintained or item.part_wise:
+    if not item.maintained or item.part_wise or clocked(item) != AT_ONCE:
         return Moments(item.name)
     return moments_of(item.name, written_query(item), lambda other: _moments_of(snapshot, other))
 

@@ -12,23 +12,31 @@ from headrace.runtime.freshness import is_fresh
 from headrace.runtime.home import Home
 from headrace.runtime.options import checked
 from headrace.runtime.regulators import drop_unread_regulators, ensure_joint_stream, ensure_regulators
-from headrace.runtime.shared_views import SHARED, share, unshare
+from headrace.runtime.shared_views import SHARED, dependents, share, unshare
 from headrace.runtime.sharing import Reader, Shared, shared_query
 from headrace.runtime.views import as_typed, inputs_of
+from headrace.storage.catalog import Snapshot
 from headrace.storage.records import Object
 
 
 def shared_view(
-    home: Home, statement: CreateView | CreateStream, *, make: bool = True, eager: bool = False
+    home: Home,
+    statement: CreateView | CreateStream,
+    *,
+    make: bool = True,
+    eager: bool = False,
+    usable: Callable[[Object], bool] = lambda _view: True,
 ) -> Shared | None:
     """How a view that is declared is read from others; None where it is read as it is written.
 
-    With `make`, streams that its synchronization needs are made. `eager`: it is known to be worth it.
+    With `make`, streams that its synchronization needs are made. `eager`: it is known to be worth it. `usable` says of
+    a view whether it may be read.
     """
     reader = reader_of(home, statement)
     if reader is None or statement.query is None:
         return None
-    found = shared_query(home, home.snapshot(), statement.query, replace(reader, eager=eager))
+    asked = replace(reader, eager=eager, usable=lambda view: reader.usable(view) and usable(view))
+    found = shared_query(home, home.snapshot(), statement.query, asked)
     for one in found.readings if make and found is not None else ():
         if one.joint:
             ensure_joint_stream(home, one.joint)
@@ -42,7 +50,9 @@ def settle_sharing(home: Home, name: str) -> None:
     if not isinstance(statement, CreateView) or view.part_wise:
         return
     options = Options({**statement.options, "sharing": view.option("sharing")})
-    shared = shared_view(home, replace(statement, options=options))
+    # Nor from what itself reads this view, by whatever way.
+    readers = {other.id for other in _all_readers(home.snapshot(), view)}
+    shared = shared_view(home, replace(statement, options=options), usable=lambda other: other.id not in readers)
     ensure_regulators(home, statement.query if shared is None else shared.query)
     with home.transaction(f"sharing of {view.name}") as transaction:
         snapshot = transaction.base
@@ -54,6 +64,15 @@ def settle_sharing(home: Home, name: str) -> None:
             stream = view.option("sync")
             share(transaction, view, typed.sql(), [*read, *([] if stream is None else [snapshot.find(stream)])])
     drop_unread_regulators(home)
+
+
+def _all_readers(snapshot: Snapshot, view: Object) -> list[Object]:
+    """What reads a view, also through others, by its text or not."""
+    found = [view]
+    for item in found:
+        readers = {other.id: other for other in (*snapshot.dependents(item), *dependents(snapshot, item))}
+        found += [other for other in readers.values() if other not in found]
+    return found
 
 
 def reader_of(home: Home, statement: CreateView | CreateStream) -> Reader | None:
@@ -72,7 +91,8 @@ def reader_of(home: Home, statement: CreateView | CreateStream) -> Reader | None
     sharing = options.get("sharing") or (str(home.option("sharing")) if plain else "never")
     timed = statement.output == "STREAMED" or statement.query.output == "STREAMED"
     known = home.snapshot().get(stream) if stream is not None else None
-    return Reader(Clocked(known.name if known else stream, every), timed, sharing, _not_called(statement.name))
+    by = Clocked(every=every) if stream is None else Clocked(known.name if known else stream)
+    return Reader(by, timed, sharing, _not_called(statement.name))
 
 
 def _not_called(name: str) -> Callable[[Object], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.maintenance.grids import ceiling
-from headrace.maintenance.points import grid_of, times_between
+from headrace.maintenance.points import first_between, grid_of
 from headrace.maintenance.relations import Relations
 from headrace.runtime.clock import forgotten_before
 from headrace.runtime.home import Home
@@ -78,8 +78,8 @@ def changed_from(
     times = [part.oldest for part in parts if part.arrived_in > last.read_snapshot and part.oldest is not None]
     seen = last.reaches.get(str(item.id))
     if seen is not None and reached is not None and reached > seen:
-        released = times_between(relations.logs, parts, seen + 1, reached)
-        times += [int(released[0])] if len(released) else []
+        released = first_between(relations.logs, parts, seen + 1, reached)
+        times += [] if released is None else [released]
     return min(times, default=None)
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from headrace.algebra.aggregates import find_aggregates
 from headrace.algebra.expressions import conjuncts, rewrite, text, unparen
 from headrace.algebra.matching.predicates import Condition
 from headrace.language import nodes, quote_name
@@ -132,11 +133,12 @@ class _Scope:
                 raise NotPlain
             return self.named[name].copy()
         meanings = self.meanings[alias]
-        if meanings is None:
-            return column(name, alias)
-        if name not in meanings:
+        if meanings is not None and name not in meanings:
             raise NotPlain
-        return meanings[name].copy()
+        found = column(name, alias) if meanings is None else meanings[name].copy()
+        if not table and name in self.named and text(self.named[name]) != text(found):
+            raise NotPlain  # a name of an item, and of a column besides
+        return found
 
     def _owner(self, name: str) -> str | None:
         """The only relation that has a column of the name."""
@@ -170,6 +172,10 @@ class _Reader:
             if clause is not None:
                 _check_plain(clause)
         scope, sources, whole, conditions = self._from(tree)
+        if len({source.alias for source in sources}) < len(sources):
+            raise NotPlain
+        if whole and any(_star(item) is not None for item in tree.expressions):
+            raise NotPlain  # what it stands for depends on the joins
         items, names = self._items(tree, scope)
         where = tree.args.get("where")
         if where is not None:
@@ -195,18 +201,20 @@ class _Reader:
                 raise NotPlain
             return [_key(key, scope, items) for key in group.expressions]
         if tree.args.get("distinct"):
-            if any(item.find(exp.AggFunc) for item in items):
+            if any(map(_aggregates, items)):
                 raise NotPlain
             return list(items)
-        return [] if any(item.find(exp.AggFunc) for item in items) else None
+        return [] if any(map(_aggregates, items)) else None
 
     def _items(self, tree: exp.Select, scope: _Scope) -> tuple[list[exp.Expr], list[str]]:
-        items, names = [], []
+        items: list[exp.Expr] = []
+        names: list[str] = []
         for item in tree.expressions:
             of = _star(item)
             if of is None:
                 items.append(_meant(item.unalias(), scope))
-                names.append(item.alias_or_name)
+                named = bool(item.alias) or isinstance(item, exp.Column)
+                names.append(item.alias_or_name if named else f"column_{len(names)}")
                 continue
             for alias in [of] if of else list(scope.columns):
                 known = scope.columns.get(alias)
@@ -314,19 +322,28 @@ def _star(item: exp.Expr) -> str | None:
 
 
 def _check_plain(clause: exp.Expr) -> None:
-    """Refuse queries, windows, the clock and grouping sets in a clause, and generators of rows."""
+    """Refuse queries, windows, the clock and grouping sets in a clause, and generators of rows.
+
+    Of a function that the parser does not know, nobody can tell here whether it is one of these.
+    """
     if clause.find(exp.Query, exp.Window, exp.Cube, exp.Rollup, exp.GroupingSets, exp.UDTF, exp.Explode, nodes.Now):
+        raise NotPlain
+    if clause.find(exp.Anonymous, exp.AnonymousAggFunc, exp.Posexplode, exp.Inline):
         raise NotPlain
     for star in clause.find_all(exp.Star):
         if not isinstance(star.parent, exp.Count) and star is not clause and star.parent is not clause:
             raise NotPlain
 
 
+def _aggregates(expression: exp.Expr) -> bool:
+    return next(find_aggregates(expression), None) is not None
+
+
 def _meant(expression: exp.Expr, scope: _Scope) -> exp.Expr:
     def change(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Column):
             return scope.meaning(node)
-        if isinstance(node, exp.Count) and isinstance(node.this, exp.Literal):
+        if isinstance(node, exp.Count) and isinstance(node.this, exp.Literal) and not node.expressions:
             return exp.Count(this=exp.Star(), big_int=node.args.get("big_int"))
         return None
 
@@ -334,8 +351,11 @@ def _meant(expression: exp.Expr, scope: _Scope) -> exp.Expr:
 
 
 def _key(key: exp.Expr, scope: _Scope, items: list[exp.Expr]) -> exp.Expr:
+    found = key
     if isinstance(key, exp.Literal) and key.is_int and 1 <= int(key.name) <= len(items):
-        return items[int(key.name) - 1]
-    if isinstance(key, exp.Literal):
-        raise NotPlain
-    return _meant(key, scope)
+        found = items[int(key.name) - 1]
+    elif not isinstance(key, exp.Literal):
+        found = _meant(key, scope)
+    if not found.find(exp.Column):
+        raise NotPlain  # where it is printed, a number would be the place of an item
+    return found

@@ -15,6 +15,7 @@ from itertools import islice, permutations
 
 from sqlglot import exp
 
+from headrace.algebra.aggregates import find_aggregates, function_of, is_aggregate
 from headrace.algebra.expressions import all_of, rewrite, text
 from headrace.algebra.matching.blocks import Block, Schema, block_of, column, under
 from headrace.algebra.matching.predicates import Kinds
@@ -54,7 +55,8 @@ def _speaks_of(clause: exp.Expr, names: Sequence[str]) -> bool:
     """Whether ORDER BY or LIMIT only speaks of columns that are shown."""
     known = {name.lower() for name in names}
     columns = list(clause.find_all(exp.Column))
-    return not clause.find(exp.Query) and all(not node.table and node.name.lower() in known for node in columns)
+    plain = not clause.find(exp.Query, exp.Window) and next(find_aggregates(clause), None) is None
+    return plain and all(not node.table and node.name.lower() in known for node in columns)
 
 
 def compensation(
@@ -71,7 +73,7 @@ def compensation(
 def compensated(asked: Asked, outer: Block, name: str, columns: Sequence[str], kinds: Kinds) -> Query | None:
     """The query over a view whose block is known."""
     inner = asked.block
-    if inner.whole != outer.whole:
+    if inner.whole != outer.whole or len(outer.items) != len(columns):
         return None
     for aliases in ways(inner, outer):
         try:
@@ -155,7 +157,7 @@ class _Match:
             known = None if isinstance(node, exp.Literal) else told_by.get(text(node))
             if known is not None:
                 return self._column(known)
-            if isinstance(node, exp.AggFunc) and not calls:
+            if not calls and is_aggregate(function_of(node)):
                 raise _NotTold
             if isinstance(node, exp.Column):
                 if node.table in self.shared or not node.table or not self.extra:
@@ -184,6 +186,8 @@ class _Match:
         if inner.keys is None or self.extra or not all(text(key) in self.by_key for key in inner.keys):
             raise _NotTold
         same = {text(key) for key in inner.keys} == self.keys
+        if same and not self.keys and rest:
+            raise _NotTold  # a row that is always there would be chosen away
         chosen = {text(part) for part in inner.having}
         # Groups that the view leaves out are missing, unless the query leaves out the same ones.
         if self.outer.having and not (same and all(text(part) in chosen for part in self.outer.having)):
@@ -208,7 +212,7 @@ class _Match:
         def change(node: exp.Expr) -> exp.Expr | None:
             if not isinstance(node, exp.Literal) and text(node) in self.by_key:
                 return self._column(self.by_key[text(node)])
-            if isinstance(node, exp.AggFunc | exp.Filter):
+            if is_aggregate(function_of(node)):
                 return self._merged_call(node)
             if isinstance(node, exp.Column):
                 raise _NotTold
@@ -228,13 +232,25 @@ class _Match:
         kind = _MERGED.get(type(call))
         if kind is None or text(node) not in self.told_by or call.find(exp.Distinct):
             raise _NotTold
-        # The last digits of floating-point sums depend on what is summed first.
-        if isinstance(call, exp.Sum) and any(self.kinds(one.name) != "number" for one in call.find_all(exp.Column)):
+        if isinstance(call, exp.Sum) and not self._is_exact(call.this):
             raise _NotTold
         merged = kind(this=self._column(self.told_by[text(node)]))
         if isinstance(call, exp.Count) and not self.inner.keys:
             return exp.Coalesce(this=merged, expressions=[exp.Literal.number(0)])
         return merged
+
+    def _is_exact(self, summed: exp.Expr) -> bool:
+        """Whether sums of an expression are the same in any order: not so the last digits of floating-point ones."""
+        for node in summed.walk():
+            if isinstance(node, exp.Column):
+                if self.kinds(node.name) != "number":
+                    return False
+            elif isinstance(node, exp.Literal):
+                if node.is_string or "e" in node.name.lower():
+                    return False
+            elif not isinstance(node, exp.Identifier | exp.Paren | exp.Neg | exp.Add | exp.Sub | exp.Mul):
+                return False
+        return True
 
     def _select(self, items: list[exp.Expr]) -> exp.Select:
         """SELECT items under the names they have in the query."""

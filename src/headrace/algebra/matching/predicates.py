@@ -262,7 +262,7 @@ def _one(side: exp.Expr, operator: str, other: exp.Expr, kinds: Kinds) -> tuple[
         return None if values is None else (_name(column), values)
     if kind not in ("number", "float") or "e" in literal.name.lower():
         return None
-    number = Decimal(literal.name) * (-1 if negative else 1)
+    number = Decimal(literal.name).copy_negate() if negative else Decimal(literal.name)
     # Constants that are near each other may be the same floating-point number.
     if kind == "float" and (number != number.to_integral_value() or abs(number) > _EXACT):
         return None
