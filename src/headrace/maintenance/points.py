@@ -22,6 +22,7 @@ from headrace.maintenance.grids import NOT_YET, Grid, Multiples, Points, Times
 from headrace.maintenance.logs import Logs, tag_names
 from headrace.maintenance.relations import Relations, least
 from headrace.maintenance.windows import reach_back, turns
+from headrace.storage.bags import distinct
 from headrace.storage.records import Object, Part
 
 
@@ -109,9 +110,9 @@ def points_between(
     else:
         times = [times_of(relations, item, first, end) for item in inputs]
     times += _synchronized(relations, query, first, end)
-    points = _distinct(np.concatenate(times)) if times else np.empty(0, dtype=np.int64)
+    points = distinct(np.concatenate(times)) if times else np.empty(0, dtype=np.int64)
     if grid is not None:
-        points = _distinct(grid.ceilings(points))
+        points = distinct(grid.ceilings(points))
         points = points[points != NOT_YET]
     if end is not None:
         points = points[points <= end]
@@ -213,7 +214,7 @@ def times_between(logs: Logs, parts: Sequence[Part], start: int | None, end: int
     times = logs.files.read([path for part in wanted for path in part.files], ["__t"]).column("__t").to_numpy()
     if start is not None:
         times = times[times >= start]
-    return _distinct(times if end is None else times[times <= end])
+    return distinct(times if end is None else times[times <= end])
 
 
 def first_between(logs: Logs, parts: Sequence[Part], start: int, end: int) -> int | None:
@@ -229,11 +230,3 @@ def first_between(logs: Logs, parts: Sequence[Part], start: int, end: int) -> in
         times = times[(times >= start) & (times <= end)]
         found += [int(times.min())] if len(times) else []
     return min(found, default=None)
-
-
-def _distinct(times: Times) -> Times:
-    """Times in order, each once. Logs are mostly in order, where this is much quicker than by hashing."""
-    if len(times) < 2:
-        return times
-    ordered = np.sort(times, kind="stable")
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])]

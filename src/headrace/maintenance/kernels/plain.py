@@ -16,7 +16,7 @@ from pyarrow import types
 from headrace.algebra.nodes import Equal, JoinKind
 from headrace.maintenance.kernels.grouping import Call, aggregate
 from headrace.maintenance.kernels.matching import match
-from headrace.storage.bags import Ints
+from headrace.storage.bags import Ints, distinct
 
 _LEFT, _RIGHT = "__left", "__right"
 _ARROW_KINDS: dict[JoinKind, str] = {
@@ -60,7 +60,7 @@ def _outer(kind: JoinKind, of_left: Ints, of_right: Ints, left_rows: int, right_
         return pa.array(of_left), pa.array(of_right)
     lonely = np.setdiff1d(np.arange(left_rows), of_left)
     if kind in ("semi", "anti"):
-        rows = pa.array(lonely if kind == "anti" else np.unique(of_left))
+        rows = pa.array(lonely if kind == "anti" else distinct(of_left))
         return rows, rows
     without = np.setdiff1d(np.arange(right_rows), of_right) if kind == "full" else np.empty(0, dtype=np.int64)
     lefts = [pa.array(of_left), pa.array(lonely), pa.nulls(len(without), pa.int64())]

@@ -32,7 +32,7 @@ from headrace.maintenance.operators.base import (
     negated,
     quote,
 )
-from headrace.storage.bags import Ints, consolidate, integers, take
+from headrace.storage.bags import Ints, consolidate, distinct, integers, take
 from headrace.storage.identity import Bools
 
 GIVEN, YOUNGEST, KEY = Column("__given", "BIGINT"), Column("__youngest", "BIGINT"), Column("__key", "BIGINT")
@@ -78,7 +78,7 @@ class DirectDistinct:
         (rows,) = changes
         assert self.clock is not None
         due = states["due"].due(self.clock.before, self.clock.now)
-        touched = np.unique(np.concatenate([hashes_of(rows), integers(due, KEY.name)]))
+        touched = distinct(np.concatenate([hashes_of(rows), integers(due, KEY.name)]))
         old = states["results"].lookup(touched)
         runs = _Runs.of(old, rows, list(self.keys))
         known = runs.given > -NEVER
