@@ -117,3 +117,26 @@ def test_points_that_come_late_release_what_they_would_have(session: Session) ->
     session.refresh()
     assert stream(session, "Seen") == [("+", 10, 5), ("+", 20, 5), ("+", 40, 5), ("+", 70, 8)]
     assert rows(session.sql("SELECT count(*) FROM Seen AS OF 6")) == [(3,)]
+
+
+def test_synchronized_by_arrivals_and_by_the_state_of_another_view(session: Session) -> None:
+    """A relation ticks whenever it changes: with every row of another stream, or while a view shows something."""
+    declare_rooms(session)
+    session.sql("REGISTER SOURCE gate (car STRING) FROM MEMORY; CREATE STREAM cars OVER gate KEY NULL")
+    session.sql("ADVANCE CLOCK TO 0")
+    session.sql("CREATE STREAMED VIEW Arrivals AS SELECT TS FROM cars")
+    session.sql("CREATE STREAMED VIEW Total AS SELECT count(*) AS n FROM RoomTempStr WHERE Temperature > 80")
+    session.sql("CREATE STREAMED VIEW Crowded AS SELECT C.Timepoint FROM clockStr C, Total T WHERE T.n >= 2")
+    for name, by in (("AtGate", "Arrivals"), ("WhenCrowded", "Crowded")):
+        session.sql(f"CREATE STREAMED VIEW {name} AS SELECT RoomID, Temperature FROM RoomTempStr SYNC BY {by}")
+    session.sql("INSERT INTO TemperatureSource VALUES ('a', 90) AT 1, ('b', 85) AT 4, ('a', 95) AT 5, ('b', 20) AT 7")
+    session.sql("INSERT INTO TemperatureSource VALUES ('a', 99) AT 9")
+    session.sql("INSERT INTO gate VALUES ('x') AT 3, ('y') AT 8")
+    session.sql("ADVANCE CLOCK TO 10")
+    assert stream(session, "AtGate") == [("+", "a", 90, 3), ("u", "a", 95, 8), ("+", "b", 20, 8)]
+    assert stream(session, "WhenCrowded") == [
+        ("+", "a", 90, 4),
+        ("+", "b", 85, 4),
+        ("u", "a", 95, 5),
+        ("u", "b", 20, 7),
+    ]
