@@ -21,6 +21,7 @@ def run(out: Path, engine: str | None, monkeypatch: pytest.MonkeyPatch) -> dict[
     return json.loads(result.json.read_text())
 
 
+@pytest.mark.usefixtures("spark_engine")
 @pytest.mark.slow
 def test_ingest_on_both_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pysail")
