@@ -69,8 +69,11 @@ def definition_of(statement: CreateAggregate) -> Definition:
     returns = statement.returns
     if isinstance(returns, str):
         returns = (Column(statement.name, returns),)
+    # ESL Example 18 leaves WINDOW out: what speaks of the window is for windows.
+    speaks = bool(statement.blocks.get("EXPIRE")) or any(one.name.lower() == INWINDOW for one in statement.tables)
     return Definition(
-        statement.name, statement.parameters, returns, statement.tables, dict(statement.blocks), statement.window,
+        statement.name, statement.parameters, returns, statement.tables, dict(statement.blocks),
+        statement.window or speaks,
         statement.algebraic, statement.external,
     )  # fmt: skip
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.user_aggregates.checking import lookup
 from headrace.algebra.user_aggregates.definition import Versions
-from headrace.algebra.user_aggregates.forms import Form
+from headrace.algebra.user_aggregates.forms import Form, way_of
+from headrace.language.statement import Column
+from headrace.language.types import ddl_type
+from headrace.maintenance.kernels.tables import heads
+from headrace.maintenance.user_aggregates.machine import Machine, Ran, overflow
+from headrace.storage.bags import codes
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,81 @@ class Block:
     calls: tuple[Call, ...]
     passed: tuple[str, ...]
     streaming: bool
+    known: Mapping[str, Versions] = field(default_factory=dict)
+
+    def machines(self, schema: pa.Schema, *, ends: bool, native: bool | None = None) -> list[Machine]:
+        """A machine for each call, for rows of this schema."""
+        beside = [*self.passed, *([ID] if len(self.calls) > 1 else [])]
+        passed = [Column(name, ddl_type(schema.field(name).type)) for name in beside]
+        return [self._machine(call, schema, passed, ends, native) for call in self.calls]
+
+    def _machine(
+        self, call: Call, schema: pa.Schema, passed: Sequence[Column], ends: bool, native: bool | None
+    ) -> Machine:
+        types = [ddl_type(schema.field(name).type) for name in call.arguments]
+        way = way_of(call.versions, call.form, streaming=self.streaming)
+        known = {**self.known, call.versions.name.lower(): call.versions}
+        return Machine(
+            call.versions, call.form, way, lambda name, given: lookup(known, name, given), types, passed, ends=ends,
+            native=native,
+        )  # fmt: skip
+
+
+#: What tells the rows of a block apart, where several calls have results for the same row.
+ID = "__id"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows put together by group: `order` says where they were, `first` where each group has its first row."""
+
+    order: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def first(self) -> np.ndarray:
+        return self.order[self.starts[:-1]]
+
+
+def grouped(rows: pa.Table, partition: Sequence[str]) -> Groups:
+    """The groups of some rows, which stand in the order of the stream. NULL is a group like any other."""
+    if not partition:
+        return Groups(np.arange(rows.num_rows), np.array([0, rows.num_rows][: 1 + bool(rows.num_rows)], dtype=np.int64))
+    ids = codes(rows, list(partition))
+    order = np.argsort(ids, kind="stable")
+    return Groups(order, np.append(heads(ids[order]), rows.num_rows).astype(np.int64))
+
+
+def run_call(machine: Machine, call: Call, rows: pa.Table, groups: Groups, states: pa.Table | None, upto: int) -> Ran:
+    """One call over rows that stand in the order of the stream. Its results stand for rows as they stand there."""
+    at = pa.array(groups.order)
+    beside = [column.name for column in machine.passed]
+    arguments = [rows.column(name).take(at) for name in call.arguments]
+    passed = rows.select(beside).take(at) if machine.remembers_rows else rows.select(beside)
+    times = rows.column("__t").to_numpy()[groups.order]
+    try:
+        ran = machine.run(arguments, passed, groups.starts, times, states, upto)
+    except OverflowError as error:
+        raise overflow(call.versions.name) from error
+    return ran if machine.remembers_rows else replace(ran, places=groups.order[ran.places])
+
+
+def results(block: Block, machines: Sequence[Machine], ran: Sequence[Ran]) -> pa.Table:
+    """What a block tells: `passed`, the results of all its calls, `__t`; in the order of time."""
+    tables = []
+    for call, machine, one in zip(block.calls, machines, ran, strict=True):
+        shown = one.shown.select([column.name for column in machine.passed]).take(pa.array(one.places))
+        columns = {name: shown.column(name) for name in shown.column_names}
+        columns |= {name: one.values.column(number) for number, name in enumerate(call.results)}
+        columns["__t"] = pa.chunked_array([pa.array(one.times)])
+        tables.append(pa.table(columns) if columns else shown)
+    whole = tables[0]
+    for call, table in zip(block.calls[1:], tables[1:], strict=True):
+        # A row is told with one result of each call; where a call has none, it is not told.
+        whole = whole.join(table.select([ID, "__t", *call.results]), [ID, "__t"], join_type="inner")
+    names = [*block.passed, *(name for call in block.calls for name in call.results), "__t"]
+    whole = whole.select(names)
+    return whole.take(pa.array(np.argsort(whole.column("__t").to_numpy(), kind="stable")))
 
 
 def run_whole(block: Block, rows: pa.Table, upto: int | None) -> pa.Table:
@@ -40,4 +123,13 @@ def run_whole(block: Block, rows: pa.Table, upto: int | None) -> pa.Table:
     Rows have `__t` (microseconds, int64). `upto` is the time of the clock, up to which rows leave windows by
     themselves; None: as far as the rows tell.
     """
-    raise NotImplementedError
+    if upto is None:
+        upto = max(rows.column("__t").to_pylist(), default=0)
+    if len(block.calls) > 1 and ID not in rows.column_names:
+        rows = rows.append_column(ID, pa.array(np.arange(rows.num_rows, dtype=np.int64)))
+    machines = block.machines(rows.schema, ends=True)
+    ran = [
+        run_call(machine, call, rows, grouped(rows, call.partition), None, upto)
+        for machine, call in zip(machines, block.calls, strict=True)
+    ]
+    return results(block, machines, ran)

@@ -1,0 +1,200 @@
+"""What programs of aggregates are written in terms of, over Python's lists and numbers: for values of every kind.
+
+`native.py` has the same for machine code. Both must agree on every function.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import numpy as np
+
+_MOST = 2**63
+_MASK = 2**64 - 1
+_ZERO = Decimal(0)
+
+
+def _fit(array: list[Any], place: int) -> list[Any]:
+    if place >= len(array):
+        array.append(None)
+    return array
+
+
+def _ints(_room: int) -> list[Any]:
+    return []
+
+
+_floats = _bools = _objects = _ints
+
+
+def _zeros(count: int) -> list[int]:
+    return [0] * count
+
+
+def _range(count: int) -> list[int]:
+    return list(range(count))
+
+
+def _loaded(_array: list[Any], source: list[Any], first: int, count: int) -> list[Any]:
+    return source[first : first + count]
+
+
+def _saved(to: list[Any], at: int, array: list[Any], first: int, last: int) -> list[Any]:
+    to[at:] = array[first:last]
+    return to
+
+
+def _shift(array: list[Any], first: int, last: int) -> None:
+    array[: last - first] = array[first:last]
+
+
+def _checked(value: int) -> int:
+    if not -_MOST <= value < _MOST:
+        raise OverflowError
+    return value
+
+
+def _add(one: int, two: int) -> int:
+    return _checked(one + two)
+
+
+def _subtract(one: int, two: int) -> int:
+    return _checked(one - two)
+
+
+def _multiply(one: int, two: int) -> int:
+    return _checked(one * two)
+
+
+def _divide(one: Any, two: Any) -> Any:
+    return one if two == 0 else one / two
+
+
+def _modulo(one: Any, two: Any) -> Any:
+    if two == 0:
+        return one
+    if isinstance(one, float):
+        return math.fmod(one, two)
+    rest = abs(one) % abs(two)
+    return -rest if one < 0 else rest
+
+
+def _whole_divide(one: Any, two: Any) -> int:
+    if two == 0:
+        return 0
+    whole = int(abs(one) // abs(two))
+    return whole if (one < 0) == (two < 0) else -whole
+
+
+def _bounded(value: int, most: int) -> int:
+    if not -most <= value < most:
+        raise OverflowError
+    return value
+
+
+def _truncated(value: Any) -> int:
+    if value != value or value in (math.inf, -math.inf):
+        raise OverflowError
+    return _checked(int(value))
+
+
+def _single(value: Any) -> float:
+    return float(np.float32(value))
+
+
+def _scaled(value: Any, scale: int) -> Decimal:
+    exact = value if isinstance(value, Decimal) else Decimal(str(value))
+    return exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
+
+
+def _decimal(value: int) -> Decimal:
+    return Decimal(value)
+
+
+def _seconds(value: Any) -> int:
+    return math.floor(value * 1_000_000 + (0 if isinstance(value, int) else 0.5))
+
+
+def _sqrt(value: float) -> float:
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else 0.0
+
+
+def _log2(value: float) -> float:
+    return math.log2(value) if value > 0 else 0.0
+
+
+def _log10(value: float) -> float:
+    return math.log10(value) if value > 0 else 0.0
+
+
+def _power(one: float, two: float) -> float:
+    try:
+        found = one**two
+    except OverflowError:
+        return math.inf
+    except ZeroDivisionError:
+        return math.inf
+    return math.nan if isinstance(found, complex) else found
+
+
+def _floor(value: Any) -> int:
+    return _truncated(value if value != value or math.isinf(value) else math.floor(value))
+
+
+def _ceil(value: Any) -> int:
+    return _truncated(value if value != value or math.isinf(value) else math.ceil(value))
+
+
+def _round(value: Any, places: int) -> Any:
+    """Half away from zero, as Spark rounds."""
+    if isinstance(value, Decimal):
+        return value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
+    scale = 10.0**places
+    if isinstance(value, int):
+        return value if places >= 0 else int(math.copysign(math.floor(abs(value) * scale + 0.5) / scale, value))
+    if value != value or math.isinf(value):
+        return value
+    return math.copysign(math.floor(abs(value) * scale + 0.5) / scale, value)
+
+
+def _hash(value: int, seed: int) -> int:
+    """Steele, Lea and Flood's SplitMix64 of the value and the seed."""
+    mixed = (int(value) + (int(seed) + 1) * 0x9E3779B97F4A7C15) & _MASK
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+    mixed ^= mixed >> 31
+    return mixed - 2**64 if mixed >= _MOST else mixed
+
+
+def _hash_text(value: str | bytes, seed: int) -> int:
+    raw = value.encode() if isinstance(value, str) else value
+    return _hash(int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little"), seed)
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str:
+    first = start - 1 if start > 0 else max(0, len(text) + start) if start < 0 else 0
+    return text[first:] if length is None else text[first : first + max(0, length)]
+
+
+def _as_text(value: Any, kind: str) -> str:
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind == "time":
+        return str(np.datetime64(value, "us")).replace("T", " ").removesuffix(".000000")
+    if kind == "date":
+        return str(np.datetime64(value, "D"))
+    return str(value)
