@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from headrace.algebra.user_aggregates.builtins import builtin
 from headrace.algebra.user_aggregates.definition import INWINDOW, Definition, Versions
-from headrace.algebra.user_aggregates.forms import Form
+from headrace.algebra.user_aggregates.forms import Form, Way
 from headrace.algebra.user_aggregates.programs import Program, program_of
 from headrace.errors import DefinitionError, Place
 
@@ -28,21 +28,20 @@ def check(definition: Definition, known: Mapping[str, Versions], place: Place | 
     _check_types(definition, place)
     others = {**known, definition.name.lower(): _with(known, definition)}
     types = [column.type or "STRING" for column in definition.parameters]
-    form, way = (Form("rows", 2), "window") if definition.window else (Form(), "base")
+    form, way = Form("rows", 2) if definition.window else Form(), _way(definition)
     try:
         return program_of(
-            _with(known, definition),
-            form,
-            way,
-            lambda name, given: lookup(others, name, given),
-            types,
-            ends=True,  # type: ignore[arg-type]
+            _with(known, definition), form, way, lambda name, given: lookup(others, name, given), types, ends=True
         )
     except DefinitionError as error:
         # Without types, what the values are is known only when it is called.
         if definition.generic and error.condition == "WRONG_TYPE":
             return None
         raise
+
+
+def _way(definition: Definition) -> Way:
+    return "window" if definition.window else "base"
 
 
 def _with(known: Mapping[str, Versions], definition: Definition) -> Versions:

@@ -47,7 +47,7 @@ def way_of(versions: Versions, form: Form, *, streaming: bool, place: Place | No
             raise DefinitionError(
                 "BLOCKING_AGGREGATE",
                 f"{versions.name} tells its result in TERMINATE, when its input has ended, and a stream never ends.",
-                hint=f"Call it over a window: {versions.name}(...) OVER (ROWS 9 PRECEDING), or FROM s [RANGE 1 MINUTE].",
+                hint=f"Call it over a window: {versions.name}(...) OVER (ROWS 9 PRECEDING), or FROM s [ROWS 9].",
                 place=place,
             )
         return "base"

@@ -8,34 +8,17 @@ over lists and as machine code over arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-
-from sqlglot import exp
+from dataclasses import dataclass
 
 from headrace.algebra.user_aggregates.definition import INWINDOW, Definition, Versions
 from headrace.algebra.user_aggregates.forms import Form, Way
-from headrace.algebra.user_aggregates.selects import ARRAYS
+from headrace.algebra.user_aggregates.frames import Frame, Section, arrays_of
+from headrace.algebra.user_aggregates.selects import OnRow
 from headrace.algebra.user_aggregates.statements import Body, Lookup, parameters_of, with_types
-from headrace.algebra.user_aggregates.tables import Known, Table
-from headrace.algebra.user_aggregates.values import NATIVE, WORDS, Code, Kind, Writer, kind_of
+from headrace.algebra.user_aggregates.tables import Known
+from headrace.algebra.user_aggregates.values import NATIVE, WORDS, Code, kind_of
 from headrace.language.aggregates import AggregateTable
 from headrace.language.statement import Column
-
-
-@dataclass(frozen=True)
-class Section:
-    """Something each group keeps a list of rows of: a table, the window, results that wait."""
-
-    name: str
-    prefix: str
-    numbers: tuple[int, ...]
-    types: tuple[str, ...]
-    single: bool = False
-    #: The window's rows also have a key: their number or their time.
-    keyed: bool = False
-    #: Each row also stands for one of the rows that came, whose other columns may still be shown.
-    referring: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,28 +64,21 @@ def program_of(
     while True:
         before = (set(known.nullable), set(known.read))
         known.slow.clear()
-        made = _Assembly(versions, form, way, lookup, types, known, nulls, ends).program()
+        made = _Assembly(versions, form, way, lookup, types, known, nulls=nulls, ends=ends).program()
         if before == (known.nullable, known.read):
             return made
 
 
-@dataclass
-class _Assembly:
-    versions: Versions
-    form: Form
-    way: Way
-    lookup: Lookup
-    types: Sequence[str]
-    known: Known
-    nulls: bool
-    ends: bool
-    writer: Writer = field(default_factory=Writer)
+class _Assembly(Frame):
+    """Puts a program together: the bodies it has, and what is done with each row."""
 
-    def __post_init__(self) -> None:
-        base, window = self.versions.base, self.versions.window
-        self.base: Body | None = None
-        self.over: Body | None = None
-        way = self.way
+    def __init__(
+        self, versions: Versions, form: Form, way: Way, lookup: Lookup, types: Sequence[str], known: Known, *,
+        nulls: bool, ends: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(form, way, known, nulls)
+        self._versions, self._lookup, self._types, self._ends = versions, lookup, types, ends
+        base, window = versions.base, versions.window
         if way in ("base", "tumble", "panes") or (way == "cumulative" and base is not None):
             assert base is not None
             self.base = self._body(base, "b")
@@ -110,26 +86,24 @@ class _Assembly:
             found = window if way != "naive" and window is not None else naive_window(self._typed(base))
             self.over = self._body(found, "x")
         main = self.over if way == "active" or self.base is None else self.base
-        assert main is not None
-        self.main = main
-        self.parameters = main.definition.parameters
         last = self.over or main
-        self.returns = last.definition.returns
-        self.naive_active = way == "active" and window is None
+        assert main is not None
+        assert last is not None
+        self.parameters, self.returns = main.definition.parameters, last.definition.returns
+        self._naive_active = way == "active" and window is None
 
     def _typed(self, definition: Definition | None) -> Definition:
         assert definition is not None
-        return with_types(definition, self.types)
+        return with_types(definition, self._types)
 
     def _body(self, definition: Definition, prefix: str) -> Body:
-        calling = () if not definition.window else ()
-        return Body(self.writer, self.known, self._typed(definition), prefix, self._look, calling)
+        return Body(self.writer, self.known, self._typed(definition), prefix, self._look)
 
     def _look(self, name: str, types: Sequence[str]) -> Versions | None:
         # Inside its own versions an aggregate's name means its base version, built in or not.
-        if name.lower() == self.versions.name.lower():
-            return self.versions if self.versions.base is not None else None
-        return self.lookup(name, types)
+        if name.lower() == self._versions.name.lower():
+            return self._versions if self._versions.base is not None else None
+        return self._lookup(name, types)
 
     # --- The whole -----------------------------------------------------------------------------------------------
 
@@ -171,7 +145,7 @@ class _Assembly:
         for number in range(len(self.returns)):
             outputs += [f"o_{number}", f"o_{number}_z"]
         for section in self.sections:
-            outputs += [f"{section.prefix}_rn", f"{section.prefix}_ro", *_arrays(section, "r")]
+            outputs += [f"{section.prefix}_rn", f"{section.prefix}_ro", *arrays_of(section, "r")]
         writer.emit(f"return ({', '.join(outputs)},)")
         return Program(
             self._text(), self.parameters, self.returns, tuple(self.sections), self._refers, self._slow(),
@@ -179,14 +153,9 @@ class _Assembly:
         )  # fmt: skip
 
     def _slow(self) -> tuple[str, ...]:
-        found = []
-        for column in (*self.parameters, *self.returns):
-            if kind_of(column.type) not in NATIVE:
-                found.append(f"{column.name} is {WORDS[kind_of(column.type)]}")
-        for section in self.sections:
-            for type_ in section.types:
-                if kind_of(type_) not in NATIVE:
-                    found.append(f"{section.name} holds {WORDS[kind_of(type_)]}")
+        told = [(column.name, "is", column.type) for column in (*self.parameters, *self.returns)]
+        told += [(section.name, "holds", type_) for section in self.sections for type_ in section.types]
+        found = [f"{name} {verb} {WORDS[kind_of(type_)]}" for name, verb, type_ in told if kind_of(type_) not in NATIVE]
         return tuple(dict.fromkeys((*found, *self.known.slow)))
 
     def _text(self) -> str:
@@ -195,7 +164,7 @@ class _Assembly:
         for number in range(len(self.parameters)):
             names += [f"a_{number}_i", *([f"a_{number}_iz"] if self.nulls else [])]
         for section in self.sections:
-            names += [f"{section.prefix}_io", *_arrays(section, "i")]
+            names += [f"{section.prefix}_io", *arrays_of(section, "i")]
         body = []
         for line in self.writer.lines:
             body += self._moved(line) if line.lstrip().startswith("#move") else [line]
@@ -207,204 +176,6 @@ class _Assembly:
         space = line[: len(line) - len(line.lstrip())]
         _word, _prefix, row, to = line.split()
         return [f"{space}{array}[{to}] = {array}[{row}]" for array in self._window_arrays]
-
-    # --- What is kept --------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _window(self) -> Table:
-        """The window's rows, whether the definition speaks of them or not."""
-        assert self.over is not None
-        if self.over.window is not None:
-            return self.over.window
-        return Table(INWINDOW, self.over.definition.parameters, "xw", window=True)
-
-    @cached_property
-    def _keeps_window(self) -> bool:
-        if self.over is None or (self.form.length is None and self.way == "cumulative"):
-            return self.over is not None and self._asks_window
-        return self.way == "active" or self.over.has("EXPIRE") or self._asks_window
-
-    @property
-    def _asks_window(self) -> bool:
-        assert self.over is not None
-        return self.over.mentions(
-            lambda node: (
-                (isinstance(node, exp.Table) and node.name.lower() == INWINDOW)
-                or (isinstance(node, exp.Anonymous) and str(node.this).lower() == "oldest")
-            )
-        )
-
-    @property
-    def _kept_numbers(self) -> tuple[int, ...]:
-        window = self._window
-        return tuple(number for number in range(len(window.columns)) if (window.prefix, number) in self.known.read)
-
-    @property
-    def _window_arrays(self) -> list[str]:
-        window = self._window
-        found = [f"{window.prefix}_k", *([f"{window.prefix}_f"] if self.way == "active" else [])]
-        for number in self._kept_numbers:
-            found.append(f"{window.prefix}_{number}")
-            if (window.prefix, number) in self.known.nullable:
-                found.append(f"{window.prefix}_{number}_z")
-        return found
-
-    @property
-    def _holds(self) -> bool:
-        """Whether results wait for the end of their slot."""
-        return self.form.kind == "range" and self.form.slide is not None
-
-    @property
-    def _refers(self) -> bool:
-        return self._holds
-
-    @property
-    def sections(self) -> list[Section]:
-        found = []
-        for body in (self.base, self.over):
-            for table in body.stored if body is not None and not self._restarts(body) else ():
-                types = tuple(column.type for column in table.columns)
-                found.append(Section(table.name, table.prefix, tuple(range(len(types))), types, table.single))
-        if self.over is not None and self._keeps_window:
-            window = self._window
-            types = tuple(window.columns[number].type for number in self._kept_numbers)
-            found.append(
-                Section(INWINDOW, window.prefix, self._kept_numbers, types, keyed=True, referring=self.way == "active")
-            )
-        if self._holds:
-            types = tuple(column.type for column in self.returns)
-            found.append(Section("results", "p", tuple(range(len(types))), types))
-        if self.way == "panes":
-            found.append(self._pane)
-        return found
-
-    def _restarts(self, _body: Body) -> bool:
-        return False
-
-    @property
-    def _pane(self) -> Section:
-        assert self.base is not None
-        types = tuple(column.type for column in self.base.definition.returns)
-        return Section("pane", "q", tuple(range(len(types))), types)
-
-    def _nullable(self, section: Section, number: int) -> bool:
-        if section.prefix in ("p", "q"):
-            return True
-        return (section.prefix, number) in self.known.nullable
-
-    def _load(self, section: Section) -> None:
-        writer, p = self.writer, section.prefix
-        writer.emit(f"{p}_n = {p}_io[g + 1] - {p}_io[g]")
-        if section.single:
-            with writer.block(f"if {p}_n > 0:"):
-                for number in section.numbers:
-                    writer.emit(f"{p}_{number} = {p}_{number}_i[{p}_io[g]]")
-                    if self._nullable(section, number):
-                        writer.emit(f"{p}_{number}_z = {p}_{number}_iz[{p}_io[g]]")
-            return
-        pairs = []
-        if section.keyed:
-            writer.emit(f"{p}_h = 0")
-            writer.emit(f"{p}_new = False")
-            writer.declare(f"{p}_k = _ints(8)")
-            pairs.append((f"{p}_k", f"{p}_ki"))
-        if section.referring:
-            writer.declare(f"{p}_f = _ints(8)")
-            pairs.append((f"{p}_f", f"{p}_fi"))
-        for number, type_ in zip(section.numbers, section.types, strict=True):
-            writer.declare(f"{p}_{number} = {ARRAYS[kind_of(type_)]}(8)")
-            writer.declare(f"{p}_{number}_z = _bools(8)")
-            pairs.append((f"{p}_{number}", f"{p}_{number}_i"))
-            if self._nullable(section, number):
-                pairs.append((f"{p}_{number}_z", f"{p}_{number}_iz"))
-        for array, source in pairs:
-            writer.emit(f"{array} = _loaded({array}, {source}, {p}_io[g], {p}_n)")
-
-    def _save(self, section: Section) -> None:
-        writer, p = self.writer, section.prefix
-        first = f"{p}_h" if section.keyed else "0"
-        pairs = []
-        if section.keyed:
-            pairs.append((f"{p}_k", f"{p}_kr"))
-        if section.referring:
-            pairs.append((f"{p}_f", f"{p}_fr"))
-        writer.declare(f"{p}_rn = 0")
-        writer.declare(f"{p}_ro = _zeros(len(starts))")
-        for array, to in pairs:
-            writer.declare(f"{to} = _ints(8)")
-            writer.emit(f"{to} = _saved({to}, {p}_rn, {array}, {first}, {p}_n)")
-        for number, type_ in zip(section.numbers, section.types, strict=True):
-            writer.declare(f"{p}_{number}_r = {ARRAYS[kind_of(type_)]}(8)")
-            writer.declare(f"{p}_{number}_rz = _bools(8)")
-            if section.single:
-                with writer.block(f"if {p}_n > 0:"):
-                    writer.emit(f"{p}_{number}_r = _fit({p}_{number}_r, {p}_rn)")
-                    writer.emit(f"{p}_{number}_r[{p}_rn] = {p}_{number}")
-                    writer.emit(f"{p}_{number}_rz = _fit({p}_{number}_rz, {p}_rn)")
-                    null = f"{p}_{number}_z" if self._nullable(section, number) else "False"
-                    writer.emit(f"{p}_{number}_rz[{p}_rn] = {null}")
-                continue
-            writer.emit(f"{p}_{number}_r = _saved({p}_{number}_r, {p}_rn, {p}_{number}, {first}, {p}_n)")
-            if self._nullable(section, number):
-                writer.emit(f"{p}_{number}_rz = _saved({p}_{number}_rz, {p}_rn, {p}_{number}_z, {first}, {p}_n)")
-        writer.emit(f"{p}_rn += {p}_n - {first}")
-        writer.emit(f"{p}_ro[g + 1] = {p}_rn")
-
-    # --- Rows in, results out ------------------------------------------------------------------------------------
-
-    def _arguments(self) -> list[Code]:
-        found = []
-        for number, column in enumerate(self.parameters):
-            self.writer.emit(f"a_{number} = a_{number}_i[r]")
-            if self.nulls:
-                self.writer.emit(f"a_{number}_z = a_{number}_iz[r]")
-            found.append(Code(f"a_{number}", kind_of(column.type), f"a_{number}_z" if self.nulls else "False"))
-        return found
-
-    def _declare_outputs(self) -> None:
-        declare = self.writer.declare
-        for name in ("o_p", "o_t", "o_g"):
-            declare(f"{name} = _ints(16)")
-        declare("o_n = 0")
-        for number, column in enumerate(self.returns):
-            declare(f"o_{number} = {ARRAYS[kind_of(column.type)]}(16)")
-            declare(f"o_{number}_z = _bools(16)")
-
-    def _out(self, codes: Sequence[Code], place: str = "ref", time: str = "t") -> None:
-        emit = self.writer.emit
-        # What is told speaks of variables that change below.
-        codes = [self.writer.kept(code) for code in codes]
-        for array, value in (("o_p", place), ("o_t", time), ("o_g", "g")):
-            emit(f"{array} = _fit({array}, o_n)")
-            emit(f"{array}[o_n] = {value}")
-        for number, code in enumerate(codes):
-            for array, value in ((f"o_{number}", code.value), (f"o_{number}_z", code.null)):
-                emit(f"{array} = _fit({array}, o_n)")
-                emit(f"{array}[o_n] = {value}")
-        emit("o_n += 1")
-
-    def _hold(self, prefix: str, codes: Sequence[Code]) -> None:
-        """Put results down until they can be told."""
-        emit = self.writer.emit
-        codes = [self.writer.kept(code) for code in codes]
-        for number, code in enumerate(codes):
-            for array, value in ((f"{prefix}_{number}", code.value), (f"{prefix}_{number}_z", code.null)):
-                emit(f"{array} = _fit({array}, {prefix}_n)")
-                emit(f"{array}[{prefix}_n] = {value}")
-        emit(f"{prefix}_n += 1")
-
-    def _held(self, prefix: str, row: str, columns: Sequence[Column]) -> list[Code]:
-        kinds: list[Kind] = [kind_of(column.type) for column in columns]
-        return [Code(f"{prefix}_{n}[{row}]", kind, f"{prefix}_{n}_z[{row}]") for n, kind in enumerate(kinds)]
-
-    def _tell_held(self, place: str, time: str) -> None:
-        row = self.writer.fresh("i")
-        with self.writer.block(f"for {row} in range(p_n):"):
-            self._out(self._held("p", row, self.returns), place, time)
-        self.writer.emit("p_n = 0")
-
-    def _quietly(self, codes: Sequence[Code]) -> None:
-        """Results that nobody hears of."""
 
     @property
     def _ways(self) -> dict[Way, Callable[[dict[str, Code], list[Code]], None]]:
@@ -434,7 +205,7 @@ class _Assembly:
         else:
             self.base.first_or_next("on", parameters, tell)
 
-    def _choosing(self, body: Body):  # type: ignore[no-untyped-def]
+    def _choosing(self, body: Body) -> OnRow:
         """Where results go, of a window over rows that may slide."""
         if self.form.slide is not None:
             body.telling = "seq % slide == 0"
@@ -490,45 +261,37 @@ class _Assembly:
             self.base.first_or_next("on", parameters, tell)
 
     def _step(
-        self, parameters: dict[str, Code], codes: list[Code], key: str, past: str | None, tell, on: str = "on"
-    ) -> None:  # type: ignore[no-untyped-def]
+        self, parameters: dict[str, Code], codes: list[Code], key: str, past: str | None, tell: OnRow, on: str = "on"
+    ) -> None:
         assert self.over is not None
         if self._keeps_window:
             if past is not None:
-                self._expire(f"{self._window.prefix}_k[{self._window.first}] {past}", self._quietly)
+                self._expire(f"{self._window.prefix}_k[{self._window.first}] {past}")
             self._append(codes, key)
         self.over.first_or_next(on, parameters, tell)
 
-    def _expire(self, due: str, tell, after=None) -> None:  # type: ignore[no-untyped-def]
-        """All rows of the window that are due leave, the oldest first."""
+    def _expire(self, due: str) -> None:
+        """All rows of the window that are due leave, the oldest first; nobody is told before the next row comes."""
         assert self.over is not None
         window, writer = self._window, self.writer
         with writer.block(f"while {window.first} < {window.count} and {due}:"):
             writer.emit(f"{window.prefix}_new = False")
-            telling, self.over.telling = self.over.telling, None
-            self.over.run("EXPIRE", self._leaving(), tell)
+            telling, self.over.telling = self.over.telling, "False"
+            self.over.run("EXPIRE", self._leaving(), self._quietly)
             writer.emit(f"{window.first} += 1")
-            if after is not None:
-                after()
             self.over.telling = telling
 
     def _leaving(self) -> dict[str, Code]:
         """The parameters as the row that leaves has them."""
         assert self.over is not None
         window = self._window
-        spoken = {
-            column.name
-            for column in self.over.definition.parameters
-            if self.over.mentions(
-                lambda node, name=column.name.lower(): isinstance(node, exp.Column) and node.name.lower() == name,
-                "EXPIRE",
-            )
-        }
+        names = {column.name.lower() for column in self.over.definition.parameters}
+        spoken = self.over.spoken("EXPIRE") & names
         found = {}
         for number, column in enumerate(self.over.definition.parameters):
             kind = kind_of(column.type)
             found[column.name] = (
-                self.known.cell(window, number, window.first) if column.name in spoken else Code("0", kind)
+                self.known.cell(window, number, window.first) if column.name.lower() in spoken else Code("0", kind)
             )
         return found
 
@@ -578,7 +341,7 @@ class _Assembly:
             writer.emit(f"{p}_new = False")
             self.over.run("EXPIRE", self._leaving(), tell)
             writer.emit(f"{p}_h += 1")
-            if self.naive_active:
+            if self._naive_active:
                 self.over.run("ITERATE", {}, tell)
 
     def _tumble(self, parameters: dict[str, Code], _codes: list[Code]) -> None:
@@ -664,7 +427,8 @@ class _Assembly:
         self._restart()
 
     def _over_panes(self, key: str, past: str, place: str) -> None:
-        assert self.base is not None and self.over is not None
+        assert self.base is not None
+        assert self.over is not None
         row = self.writer.fresh("i")
         held = self._held("q", row, self.base.definition.returns)
         stored = self.over._selects.expressions.stored
@@ -687,7 +451,7 @@ class _Assembly:
     def _end(self) -> None:
         """When a group's rows are through: what the clock alone brings about."""
         writer = self.writer
-        if self.way == "base" and self.ends and self.base is not None and self.base.has("TERMINATE"):
+        if self.way == "base" and self._ends and self.base is not None and self.base.has("TERMINATE"):
             with writer.block("if on:"):
                 writer.emit("ref = fresh + starts[g + 1] - 1")
                 writer.emit("t = times[starts[g + 1] - 1]")
@@ -714,13 +478,3 @@ _SCALARS = (
     ("began", "on"), ("began2", "on2"), ("seen", "seq"), ("slots", "slot"), ("slots2", "slot2"), ("lasts", "last"),
     ("helds", "held"),
 )  # fmt: skip
-
-
-def _arrays(section: Section, end: str) -> list[str]:
-    """The arrays of a section, as they come in (`i`) or go out (`r`)."""
-    p = section.prefix
-    found = [f"{p}_k{end}"] if section.keyed else []
-    found += [f"{p}_f{end}"] if section.referring else []
-    for number in section.numbers:
-        found += [f"{p}_{number}_{end}", f"{p}_{number}_{end}z"]
-    return found

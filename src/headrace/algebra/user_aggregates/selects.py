@@ -236,9 +236,7 @@ class Selects:
         writer = self._writer
         calls = self._aggregates(select)
         whole = self._nested_alone(select, calls)
-        made: list[tuple[exp.Expr, _Built | _Called]] = []
-        for node in calls:
-            made.append((node, self._made(node, select, scope)))
+        made = [(node, self._made(node, select, scope)) for node in calls]
         for _node, one in made:
             one.begin(writer)
 

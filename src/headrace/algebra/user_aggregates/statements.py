@@ -122,6 +122,15 @@ class Body:
             for node in tree.walk()
         )
 
+    def spoken(self, *blocks: str) -> set[str]:
+        """The names of columns and parameters that statements of the blocks speak of, in lower case."""
+        return {
+            node.name.lower()
+            for block in blocks
+            for _text, tree in self._statements.get(block, ())
+            for node in tree.find_all(exp.Column)
+        }
+
     # --- Blocks --------------------------------------------------------------------------------------------------
 
     def first_or_next(self, started: str, parameters: Mapping[str, Code], on_return: OnRow) -> None:

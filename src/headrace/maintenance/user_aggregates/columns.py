@@ -60,7 +60,7 @@ def column_of(values: Any, nulls: Any, count: int, type_: str) -> pa.Array:
     if kind not in NATIVE:
         given = list(values[:count])
         return pa.array([None if gone else value for value, gone in zip(given, mask, strict=True)], target)
-    numbers = np.asarray(values[:count], dtype={"float": np.float64, "bool": np.bool_}.get(kind, np.int64))
+    numbers: np.ndarray = np.asarray(values[:count], dtype={"float": np.float64, "bool": np.bool_}.get(kind, np.int64))
     array = pa.array(numbers, mask=mask if mask.any() else None)
     if kind == "date":
         array = array.cast(pa.int32())

@@ -39,7 +39,7 @@ def plain_run(text: str) -> Run:
     """The program as Python."""
     names = dict(vars(plain))
     exec(compile(text, "<aggregate>", "exec"), names)
-    return names["run"]  # type: ignore[no-any-return]
+    return names["run"]
 
 
 @lru_cache(maxsize=512)
@@ -48,7 +48,7 @@ def native_run(text: str) -> Run:
     whole = _HEAD + text
     name = f"headrace_aggregate_{hashlib.sha256(whole.encode()).hexdigest()[:24]}"
     if name in sys.modules:
-        return sys.modules[name].run  # type: ignore[no-any-return]
+        return sys.modules[name].run
     path = _folder() / f"{name}.py"
     if not path.exists():
         # Another process may write the same: each writes its own, and one name remains.
@@ -56,11 +56,12 @@ def native_run(text: str) -> Run:
         scratch.write_text(whole)
         scratch.replace(path)
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     sys.modules[name] = module
-    return module.run  # type: ignore[no-any-return]
+    return module.run
 
 
 def _folder() -> Path:

@@ -1,4 +1,4 @@
-"""A call of an aggregate at work: the new rows of some groups and what the groups keep, to results and what they keep now."""
+"""A call of an aggregate at work: new rows of some groups and what these keep, to results and what they keep now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from headrace.algebra.user_aggregates.definition import Versions
 from headrace.algebra.user_aggregates.forms import Form, Way
-from headrace.algebra.user_aggregates.programs import Program, Section, program_of
+from headrace.algebra.user_aggregates.frames import Section
+from headrace.algebra.user_aggregates.programs import Program, program_of
 from headrace.algebra.user_aggregates.statements import Lookup
 from headrace.errors import EngineError
 from headrace.language.statement import Column
