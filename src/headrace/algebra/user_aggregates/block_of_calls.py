@@ -7,7 +7,7 @@ is shown beside the results, ``__o0`` what an ORDER BY of OVER says. The results
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -426,6 +426,18 @@ class _Block:
             if not by_name and not isinstance(value, exp.Literal):
                 one.set("this", self._outside(value))
         return made
+
+
+def with_hidden(query: Query, columns: Sequence[tuple[str, str, str]]) -> Query:
+    """An inner query with more columns: (relation, column, the name it is given)."""
+    tree = query.tree.copy()
+    for alias, column, name in columns:
+        tree.append("expressions", exp.alias_(exp.column(_quoted(column), _quoted(alias)), name, quoted=True))
+    return replace(query, tree=tree)
+
+
+def _quoted(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
 
 
 def _ref(name: str) -> exp.Column:

@@ -33,6 +33,8 @@ class TakenApart:
 
 def has_blocks(query: Query, known: Known, streams: Callable[[str], bool]) -> bool:
     """Whether some SELECT of a query is to be taken apart; `streams` tells which relations are streams."""
+    if not known and query.tree.find(exp.Window) is None:
+        return False
     return next(_blocks(query.tree, known, streams), None) is not None
 
 

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from headrace.algebra.user_aggregates.forms import Form
 from headrace.errors import DefinitionError, Place
-from headrace.language import nodes, parse_duration
+from headrace.language import Query, nodes, parse_duration
 from headrace.language.dialect import headrace_sql
 
 _HINT = "OVER ([PARTITION BY k] ROWS 9 PRECEDING), or RANGE 5 MINUTES PRECEDING, or ROWS UNBOUNDED PRECEDING."
@@ -66,6 +66,13 @@ def form_of(window: exp.Window | None, place: Place | None) -> Form:
     if kind == "rows":
         return Form("rows", length, _count(slide, place, least=1))
     return Form("range", length, _duration(slide, place))
+
+
+def active_lengths(query: Query) -> tuple[int, ...]:
+    """The lengths of the windows that rows leave by the clock."""
+    active = [window for window in query.tree.find_all(nodes.SlidingWindow) if window.args.get("active")]
+    lengths = [form_of(window, query.place).length for window in active]
+    return tuple(dict.fromkeys(length for length in lengths if length is not None))
 
 
 def _count(length: exp.Expr, place: Place | None, *, least: int) -> int:
