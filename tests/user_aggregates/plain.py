@@ -27,8 +27,8 @@ def run_whole(block: Block, rows: pa.Table, upto: int | None) -> pa.Table:
     if block.calls[0].form.kind == "base":
         found = _base(block, given)
     else:
-        found = [_over(block, given, number) for number in range(len(given))]
-        found = [row for row in found if row is not None]
+        over = [_over(block, given, number) for number in range(len(given))]
+        found = [row for row in over if row is not None]
     fields = [rows.schema.field(name) for name in block.passed]
     fields += [pa.field(name, pa.float64()) for call in block.calls for name in call.results]
     return pa.Table.from_pylist(found, schema=pa.schema([*fields, pa.field("__t", pa.int64())]))

@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.algebra.determinism import check_deterministic
 from headrace.algebra.keys import infer_key
+from headrace.algebra.monotonic import check_monotonic
 from headrace.errors import DefinitionError, NotYetMaintained
 from headrace.language import CreateStream, CreateView, Query, RefreshPolicy, parse_one, quote_name
 from headrace.maintenance.points import grid_of, reaches, refresh_time
@@ -70,6 +71,8 @@ def declared(
         check_new(snapshot, statement.name)
     check_query(query)
     inputs = inputs_of(snapshot, query)
+    if isinstance(statement, CreateStream):
+        check_monotonic(query, lambda name: snapshot.find(name).log == "append")
     if options.get("sync") is not None:
         stream = synchronization_stream(snapshot, options["sync"], statement.place)
         options["sync"] = stream.name

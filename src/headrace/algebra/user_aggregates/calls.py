@@ -85,8 +85,13 @@ def _blocks(tree: exp.Expr, known: Known, streams: Callable[[str], bool]) -> Ite
     for select in tree.find_all(exp.Select):
         from_ = select.args.get("from_")
         relation = from_.this if from_ is not None and not select.args.get("joins") else None
-        alone = isinstance(relation, nodes.Relation) and not relation.args.get("joins") and id(relation) in named
-        over_stream = alone and relation.args.get("changes_of") is None and streams(relation.name)
+        over_stream = (
+            isinstance(relation, nodes.Relation)
+            and id(relation) in named
+            and not (relation.args.get("joins") or relation.args.get("changes_of"))
+            and select.find(exp.Window) is not None
+            and streams(relation.name)
+        )
         if any(_is_ours(node, select, known, over_stream) for node in own_nodes(select)):
             yield select
 
