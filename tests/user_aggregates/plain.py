@@ -29,6 +29,7 @@ def run_whole(block: Block, rows: pa.Table, upto: int | None) -> pa.Table:
     else:
         over = [_over(block, given, number) for number in range(len(given))]
         found = [row for row in over if row is not None]
+        found += _expired(block, given, upto)
     fields = [rows.schema.field(name) for name in block.passed]
     fields += [pa.field(name, pa.float64()) for call in block.calls for name in call.results]
     return pa.Table.from_pylist(found, schema=pa.schema([*fields, pa.field("__t", pa.int64())]))
@@ -56,6 +57,17 @@ def _over(block: Block, given: list[dict[str, Any]], number: int) -> dict[str, A
             return None
         windows.append(_window(call, mine, row["__t"]))
     return _result(block, row, windows)
+
+
+def _expired(block: Block, given: list[dict[str, Any]], upto: int | None) -> list[dict[str, Any]]:
+    """With ACTIVE EXPIRATION, the sum of what is left when a row has left."""
+    found = []
+    for number, row in enumerate(given):
+        length = block.calls[0].form.length
+        if block.calls[0].form.active and length is not None and upto is not None and row["__t"] + length <= upto:
+            left = [one for one in given[number + 1 :] if one["__t"] <= row["__t"] + length]
+            found.append(_result(block, {**row, "__t": row["__t"] + length}, [left] * len(block.calls)))
+    return found
 
 
 def _window(call: Call, mine: list[dict[str, Any]], now: int) -> list[dict[str, Any]]:

@@ -143,6 +143,21 @@ def test_a_derived_stream_is_read_in_the_order_of_its_times(bids: Session) -> No
     ]  # fmt: skip
 
 
+def test_rows_leave_by_the_clock(bids: Session) -> None:
+    bids.sql("ALTER CLOCK SET manual")
+    bids.sql("CREATE STREAM tag (x INT, at TIMESTAMP) ORDER BY at")
+    bids.sql("CREATE STREAM left AS SELECT sum(x) OVER (RANGE 10 PRECEDING ACTIVE EXPIRATION) AS s FROM tag")
+    bids.sql("ADVANCE CLOCK TO 100")
+    bids.feed("tag", [(1, 100), (2, 104)])
+    bids.sql("ADVANCE CLOCK TO 105")
+    assert tagged(bids.changes("left")) == [("+", 1.0, 100), ("+", 3.0, 104)]
+    # Nothing arrives, and yet it goes on.
+    bids.sql("ADVANCE CLOCK TO 112")
+    assert tagged(bids.changes("left")) == [("+", 1.0, 100), ("+", 3.0, 104), ("+", 2.0, 110)]
+    bids.sql("ADVANCE CLOCK TO 120")
+    assert tagged(bids.changes("left"))[3:] == [("+", 0.0, 114)]
+
+
 def test_at_an_earlier_time(bids: Session) -> None:
     assert rows(bids.sql("SELECT running(price) AS p FROM Bid AS OF 2")) == [(10.0,), (30.0,), (35.0,)]
 
