@@ -233,6 +233,10 @@ class _Arrived:
         found: list[Object] = self._source.needs(item)
         return found
 
+    def objects(self, *kinds: str) -> list[Object]:
+        found: list[Object] = self._source.objects(*kinds)
+        return found
+
     def last_refresh(self, item: Object) -> RefreshRecord | None:
         found: RefreshRecord | None = self._source.last_refresh(item)
         return found

@@ -19,9 +19,4 @@ def find_features(tree: exp.Expr) -> tuple[str, ...]:
     for kind, name in _NAMES:
         if tree.find(kind) is not None:
             found.append(name)
-    for window in tree.find_all(nodes.SlidingWindow):
-        name = "SLIDE in OVER" if window.args.get("slide") else "ACTIVE EXPIRATION in OVER"
-        if name not in found:
-            found.append(name)
-    # `RANGE 5 SECONDS PRECEDING` without a slide is plain Spark but for the spelling of its length.
     return tuple(found)

@@ -76,8 +76,10 @@ class Query:
 
     @cached_property
     def reads_clock(self) -> bool:
-        """Whether the result depends on the time itself: through a window in FROM, or the current time."""
-        return self.tree.find(nodes.StreamWindow, nodes.Now) is not None
+        """Whether the result depends on the time itself: through Now, or a window that rows leave as it goes on."""
+        if self.tree.find(nodes.StreamWindow, nodes.Now) is not None:
+            return True
+        return any(window.args.get("active") for window in self.tree.find_all(nodes.SlidingWindow))
 
     def at_part(self, part: int) -> Query:
         """The query with its part variable set: `M[j-1]` becomes `M[6]` for part 7."""
@@ -172,6 +174,9 @@ def _to_spark(tree: exp.Expr, names: Sequence[str], place: Place | None) -> str:
         raise NotYetMaintained("Now in a value expression", place=place)
     if tree.find(nodes.WindowedSubquery) is not None:
         raise NotYetMaintained("A window over a subquery here", place=place)
+    if (window := tree.find(nodes.SlidingWindow)) is not None:
+        what = "SLIDE in OVER" if window.args.get("slide") else "ACTIVE EXPIRATION in OVER"
+        raise NotYetMaintained(f"{what} here", place=place)
     copy = tree.copy()
     hide_and_convert_part_timestamps(copy)
     # Nothing of ours is left in the tree now, so our printer prints Spark's own text.

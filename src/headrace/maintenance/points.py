@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from headrace.algebra.clock_reads import Crossing
+from headrace.algebra.user_aggregates.windows_of_calls import active_lengths
 from headrace.language import Query, RelationRef
 from headrace.maintenance.grids import NOT_YET, Grid, Multiples, Points, Times
 from headrace.maintenance.logs import Logs, tag_names
@@ -170,10 +171,12 @@ def _timed(relations: Relations, query: Query, start: int | None, end: int | Non
     asked = relations.asked(query)
     references = asked.query.relations()
     found = []
+    leaving = active_lengths(query)
     for ref in dict.fromkeys(references):
         item = relations.source.find(ref.name)
         if ref.window is None:
             found.append(times_of(relations, item, start, end))
+            found += [_leaving(relations, item, length, start, end) for length in leaving]
         else:
             first = None if start is None else start - reach_back(ref.window)
             found.append(turns(ref.window, times_of(relations, item, first, end)))
@@ -182,6 +185,12 @@ def _timed(relations: Relations, query: Query, start: int | None, end: int | Non
         born = relations.grown(relations, lifted.inner, relations.now if end is None else end, monotonic=True)
         found.append(turns(lifted.window, born.table.column("__t").to_numpy()))
     return found
+
+
+def _leaving(relations: Relations, item: Object, length: int, start: int | None, end: int | None) -> np.ndarray:
+    """The times at which rows leave windows with ACTIVE EXPIRATION: they are in it to the end of its length."""
+    times = times_of(relations, item, None if start is None else start - length - 1, end)
+    return np.concatenate([times + length, times + length + 1])
 
 
 def _crossed(relations: Relations, ref: RelationRef, crossing: Crossing, end: int | None) -> np.ndarray:

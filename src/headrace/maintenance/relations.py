@@ -7,7 +7,7 @@ whose rows are kept as a plain state knows only its newest content; at an earlie
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from headrace.algebra.asked import Asked, make_ready
@@ -23,6 +23,7 @@ from headrace.maintenance.grown import Grown
 from headrace.maintenance.logs import Logs, listed, relation_fields, tag_names
 from headrace.maintenance.old_rows import old_names, with_old_rows
 from headrace.maintenance.small_logs import PART_TIMESTAMP
+from headrace.maintenance.user_aggregates.evaluating import apart_of, evaluate_apart
 from headrace.maintenance.windows import check_window, edge, newest_rows, order_of, since
 from headrace.storage.records import Object, Part, RefreshRecord
 from headrace.storage.writer import MICROS
@@ -32,6 +33,8 @@ class Source(Protocol):
     """Where objects and their parts are looked up: a committed snapshot, or a transaction on top of one."""
 
     def find(self, name: str, *kinds: str) -> Object: ...
+
+    def objects(self, *kinds: str) -> list[Object]: ...
 
     def parts(self, item: Object) -> Sequence[Part]: ...
 
@@ -48,6 +51,7 @@ class Relations:
     query, and `earlier` gives the same for an earlier snapshot. `clock` is what the clock shows, None if it has seen no
     time yet; `grown` works out results that only grow; `shown_at` tells which time a view shows at a time,
     `released_at` up to which time a synchronization stream has released changes, and `points_of` a view's points.
+    `given` are frames that stand for relations of their names, while a query is evaluated that was taken apart.
     """
 
     logs: Logs
@@ -62,6 +66,7 @@ class Relations:
     shown_at: Callable[[Relations, Object, int], int]
     released_at: Callable[[Relations, str, int], int]
     points_of: Callable[[Relations, Object], Any]
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def now(self) -> int:
@@ -70,6 +75,8 @@ class Relations:
 
     def at(self, item: Object, time: int | None, extra: Sequence[str] = (), after: int | None = None) -> Any:
         """The relation of `item` at `time`; None means now. Rows born up to `after` may be left out."""
+        if item.log == "given":
+            return self.given[item.name]
         parts = self.source.parts(item)
         if item.kind == "source":
             raise DefinitionError(
@@ -101,6 +108,9 @@ class Relations:
 
     def evaluate(self, query: Query, time: int | None = None) -> Any:
         """The query's result over all its relations at `time`; None means now."""
+        apart = apart_of(self, query)
+        if apart is not None:
+            return evaluate_apart(self, apart, time)
         asked = self.asked(query)
         at = self.now if time is None and query.reads_clock else time
         if asked.internal:

@@ -19,6 +19,7 @@ from headrace.maintenance.logs import ddl, log_fields, tag_names, tags_of_signed
 from headrace.maintenance.old_rows import with_old_rows
 from headrace.maintenance.points import point_at, points_between, points_of
 from headrace.maintenance.relations import Relations, least
+from headrace.maintenance.user_aggregates.evaluating import calls_aggregates
 from headrace.storage.records import Field, Object
 
 
@@ -49,7 +50,7 @@ def tagged_query(relations: Relations, query: Query) -> Any:
     columns = tuple(Field(item.name, normalise_type(item.dataType.simpleString())) for item in frame.schema.fields)
     items = [relations.source.find(ref.name) for ref in query.relations()]
     key = infer_key(query, [item.key for item in items], [column.name for column in columns])
-    if relations.asked(query).internal:
+    if relations.asked(query).internal or calls_aggregates(relations.source, query):
         key = None  # what never dies is never replaced
     pretend = Object(0, "query", "view", "signed", "", columns, key)
     points = points_between(relations, items, None, relations.now if query.reads_clock else None, None, query)

@@ -19,6 +19,7 @@ from headrace.algebra.synchronization.moments import contains
 from headrace.algebra.synchronization.skinned import AT_ONCE, Clocked
 from headrace.language import CreateView, Query, RefreshPolicy, Trigger, quote_name
 from headrace.language.synchronized import union_name
+from headrace.maintenance.user_aggregates.evaluating import calls_aggregates
 from headrace.planner.sharing import Work, is_worth
 from headrace.runtime.home import Home
 from headrace.runtime.regulators import ensure_union_stream
@@ -73,6 +74,8 @@ def _wanted(home: Home, snapshot: Snapshot, statement: CreateView) -> _Wanted | 
         return None
     if any(snapshot.get(ref.name) is None for ref in statement.query.relations()):
         return None  # it reads another of the views: it is theirs already
+    if calls_aggregates(snapshot, statement.query):
+        return None
     form = form_of(snapshot, statement.query, reader.by)
     block = block_of_form(snapshot, form)
     if block is None or any(snapshot.find(ref.name).option("non_retroactive") for ref in form.data.relations()):

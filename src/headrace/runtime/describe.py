@@ -6,6 +6,7 @@ from typing import Any
 
 from headrace.language import Describe
 from headrace.maintenance.logs import relation_fields
+from headrace.runtime.aggregates import describe_aggregate
 from headrace.runtime.foreign_keys import OPTION, describe_foreign_keys
 from headrace.runtime.home import Home
 from headrace.runtime.info import Info
@@ -28,6 +29,10 @@ _TOLD = (OPTION, "strategy", "rates", "spans")
 def describe(home: Home, statement: Describe) -> Info:
     """Answer a DESCRIBE: columns and foreign keys, and with EXTENDED all else that is known."""
     snapshot = home.snapshot()
+    # A relation comes first where both have the name: SHOW AGGREGATES tells of the other.
+    aggregate = describe_aggregate(snapshot, statement) if snapshot.get(statement.name) is None else None
+    if aggregate is not None:
+        return aggregate
     item = snapshot.find(statement.name)
     rows: list[tuple[Any, ...]] = [
         (field.name, field.type, "key" if field.name in (item.key or ()) else "") for field in relation_fields(item)

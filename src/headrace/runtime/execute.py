@@ -9,6 +9,7 @@ from headrace.errors import DefinitionError, HeadraceError, NotYetMaintained
 from headrace.language import (
     AdvanceClock,
     Alter,
+    CreateAggregate,
     CreateStream,
     CreateTable,
     CreateView,
@@ -20,6 +21,7 @@ from headrace.language import (
     Explain,
     ExplainCreate,
     Insert,
+    LoadAggregates,
     Merge,
     Refresh,
     RegisterSource,
@@ -30,6 +32,7 @@ from headrace.language import (
     format_time,
 )
 from headrace.runtime import describe, explain, status
+from headrace.runtime.aggregates import create_aggregate, drop_aggregate, load_aggregates, loaded
 from headrace.runtime.changes import tagged_query
 from headrace.runtime.declared_together import common_views, make_common
 from headrace.runtime.declaring import named_fields, result_fields
@@ -246,7 +249,24 @@ def _alter(home: Home, _listeners: Listeners, statement: Alter) -> Info:
     return _made(statement, f"Set {', '.join(statement.settings)} of {item.name}.")
 
 
+def _aggregate(home: Home, _listeners: Listeners, statement: CreateAggregate) -> Info:
+    what = f"{'window ' if statement.window else ''}aggregate {statement.name}"
+    with home.transaction(f"{statement.name_of_statement} {statement.name}") as transaction:
+        new = create_aggregate(transaction, statement)
+    return _made(statement, f"Created {what}." if new else f"{what.capitalize()} was there already, as it is.")
+
+
+def _load(home: Home, _listeners: Listeners, statement: LoadAggregates) -> Info:
+    with home.transaction(statement.sql()) as transaction:
+        names = load_aggregates(transaction, statement)
+    return _made(statement, loaded(names))
+
+
 def _drop(home: Home, listeners: Listeners, statement: Drop) -> Info:
+    if statement.kind == "AGGREGATE":
+        with home.transaction(statement.sql()) as transaction:
+            words = ", ".join(drop_aggregate(transaction, statement))
+        return _made(statement, f"Dropped {words}." if words else f"There was no {statement.name}.")
     for view in sharers(home.snapshot(), doomed(home.snapshot(), statement)):
         ensure_regulators(home, written_query(view))
     with home.transaction(statement.sql()) as transaction:
@@ -284,6 +304,8 @@ _RUN: dict[type[Statement], Callable[[Home, Listeners, Any], Any]] = {
     CreateTable: _table,
     CreateView: _view,
     CreateViewDelta: _part_view,
+    CreateAggregate: _aggregate,
+    LoadAggregates: _load,
     CreateViews: _views,
     Insert: _change(insert, "Inserted", "into"),
     Update: _change(update, "Updated", "of"),

@@ -18,6 +18,7 @@ from headrace.language import (
     format_time,
 )
 from headrace.language.synchronized import BETWEEN
+from headrace.maintenance.user_aggregates.evaluating import calls_aggregates
 from headrace.runtime.books import book_of
 from headrace.runtime.declared_together import Common, common_views
 from headrace.runtime.describe import LOGS, key_sentence
@@ -343,5 +344,7 @@ def _query(snapshot: Snapshot, query: Query) -> str:
     names = ", ".join(f"{other.name} ({other.kind})" for other in inputs_of(snapshot, query)) or "nothing"
     if query.reads_clock:
         return f"The query reads {names}.\nAt each of its points, windows and Now are those of that time: {query.sql()}"
+    if calls_aggregates(snapshot, query):
+        return f"The query reads {names}.\nIts aggregates are called over rows in their order: {query.sql()}"
     sql = query.to_spark([ref.name for ref in query.relations()])
     return f"The query reads {names}.\nSpark is asked: {sql}"

@@ -196,6 +196,9 @@ class _Seen:
         made = None if self._transaction is None else self._transaction.made(name)
         return made or self._base.find(name, *kinds)
 
+    def objects(self, *kinds: str) -> list[Object]:
+        return (self._base if self._transaction is None else self._transaction).objects(*kinds)
+
     def parts(self, item: Object) -> Sequence[Part]:
         return self._base.parts(item) if self._transaction is None else self._transaction.parts(item)
 

@@ -20,6 +20,8 @@ from headrace.errors import EngineError
 from headrace.language import Query, RelationRef
 from headrace.language.types import arrow_type, normalise_type
 from headrace.maintenance.program import Direct, Program, compile_program
+from headrace.maintenance.user_aggregates.evaluating import calls_aggregates
+from headrace.maintenance.user_aggregates.known import KIND
 from headrace.runtime.directing import direct_of
 from headrace.runtime.home import Home, query_of
 from headrace.runtime.rewriting import rewritten, spans_of
@@ -74,7 +76,8 @@ def plan_of(
     told = (*sorted(asked.rates.items()), *sorted(asked.spans.items()))
     shapes = tuple((item.id, item.columns, item.option("retain")) for item in inputs)
     policies = tuple((item.id, *_policies(item)) for item in _read_through(source, query, timed))
-    key = (query.sql(), timed, told, tuples, rewriting, shapes, policies)
+    aggregates = tuple(item.id for item in source.objects(KIND))
+    key = (query.sql(), aggregates, timed, told, tuples, rewriting, shapes, policies)
     known = home.plans.get(key)
     if known is None:
         try:
@@ -166,7 +169,7 @@ def _check_type(column: Column) -> None:
 
 def _bound(home: Home, source: Snapshot, query: Query, timed: bool, reads: list[Read]) -> tuple[Node, bool]:
     """The query's tree, its scans numbered on from those already in `reads`; and whether its results only come."""
-    _check(query)
+    _check(source, query)
     ready = make_ready(home, source, query)
     query, timed = ready.query, timed or ready.grows
     items = [source.find(ref.name) for ref in query.relations()]
@@ -218,10 +221,12 @@ def _apart(view: Node, number: int) -> Node:
     return renamed(view, f"v{number}_")
 
 
-def _check(query: Query) -> None:
+def _check(source: Snapshot, query: Query) -> None:
     features = query.features()
     if features:
         raise NoPlan(f"{features[0]} is evaluated as a whole")
+    if calls_aggregates(source, query):
+        raise NoPlan("it calls aggregates over rows in the order of a stream")
     if any(ref.parts is not None for ref in query.relations()):
         raise NoPlan("parts are read one by one")
     call = nondeterministic(query)

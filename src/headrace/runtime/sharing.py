@@ -20,6 +20,7 @@ from headrace.algebra.synchronization.skinned import AT_ONCE, Clocked, Skinned, 
 from headrace.language import Query
 from headrace.language.synchronized import joint_name
 from headrace.maintenance.logs import relation_fields
+from headrace.maintenance.user_aggregates.evaluating import calls_aggregates
 from headrace.planner.sharing import Work, is_worth
 from headrace.runtime.home import Home, renames_columns, written_query
 from headrace.storage.catalog import Snapshot
@@ -68,6 +69,8 @@ class Reader:
 def shared_query(home: Home, snapshot: Snapshot, query: Query, reader: Reader) -> Shared | None:
     """The query read from views that contain it or parts of it; None where it is better read as it is."""
     if reader.sharing == "never" or nondeterministic(query) is not None or query.features():
+        return None
+    if calls_aggregates(snapshot, query):
         return None
     if reader.sharing == "auto" and not reader.eager and not is_worth(work_of(snapshot, query), Work(0, 0)):
         return None
@@ -134,7 +137,8 @@ def _block(home: Home, snapshot: Snapshot, view: Object) -> Block | None:
     # A view of the same number is the same, and so is what it reads: what is replaced has another number.
     key = ("data part", view.id)
     if key not in home.plans:
-        home.plans[key] = block_of_form(snapshot, form_of_view(snapshot, view))
+        plain = not calls_aggregates(snapshot, written_query(view))
+        home.plans[key] = block_of_form(snapshot, form_of_view(snapshot, view)) if plain else None
     found: Block | None = home.plans[key]
     return found
 
@@ -164,7 +168,8 @@ def _defined(snapshot: Snapshot, name: str) -> tuple[Query, Clocked] | None:
     item = snapshot.get(name)
     if item is None or not item.maintained or item.part_wise or _is_behind(item) or renames_columns(item):
         return None
-    return written_query(item), clocked(item)
+    query = written_query(item)
+    return None if calls_aggregates(snapshot, query) else (query, clocked(item))
 
 
 def _is_behind(view: Object) -> bool:

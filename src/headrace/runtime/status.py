@@ -10,6 +10,7 @@ from headrace.engine import CAPABILITIES, LACKS
 from headrace.errors import NotYetMaintained
 from headrace.language import Show, format_time
 from headrace.maintenance.logs import relation_fields
+from headrace.runtime.aggregates import show_aggregates
 from headrace.runtime.home import DEFAULTS, Home
 from headrace.runtime.info import Info, counted
 from headrace.runtime.ingest import Listeners
@@ -113,6 +114,10 @@ def _views(home: Home, _listeners: Listeners, _target: str | None) -> Listing:
     return ("name", "kind", "key", "columns", "strategy", "reason", "state_bytes"), rows
 
 
+def _aggregates(home: Home, _listeners: Listeners, _target: str | None) -> Listing:
+    return show_aggregates(home.snapshot())
+
+
 def _snapshots(home: Home, _listeners: Listeners, _target: str | None) -> Listing:
     rows = [
         (info.id, format_time(info.committed_at), info.reason, None if info.clock is None else format_time(info.clock))
@@ -191,6 +196,7 @@ _SHOWN: dict[str, Callable[[Home, Listeners, str | None], Listing]] = {
     "STREAMS": _objects("stream"),
     "TABLES": _objects("table"),
     "VIEWS": _views,
+    "AGGREGATES": _aggregates,
     "SNAPSHOTS": _snapshots,
     "PARTS": _parts,
     "REFRESHES": _refreshes,

@@ -22,6 +22,7 @@ from headrace.errors import DefinitionError
 from headrace.language import CreateView, CreateViewDelta, parse_one
 from headrace.maintenance.logs import TS, relation_fields
 from headrace.maintenance.relations import Relations
+from headrace.maintenance.user_aggregates.evaluating import calls_aggregates
 from headrace.planner.window_costs import WindowShape, WindowSizes, choose, window_costs, window_words
 from headrace.runtime.home import Home
 from headrace.runtime.plans import types_of
@@ -57,6 +58,8 @@ def is_translated(relations: Relations, statement: CreateView) -> bool:
     if is_pattern_query(statement.query):
         return True
     if statement.partition_length is None or not slides_by_parts(statement.query):
+        return False
+    if calls_aggregates(relations.source, statement.query):
         return False
     item = relations.source.find(windowed_relation(statement.query).name)
     return item.partition_length is not None and item.log != "state"

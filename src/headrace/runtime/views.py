@@ -8,10 +8,12 @@ from typing import Any
 
 from headrace.algebra.determinism import check_deterministic
 from headrace.algebra.keys import infer_key
+from headrace.algebra.monotonic import check_monotonic
 from headrace.errors import DefinitionError, NotYetMaintained
 from headrace.language import CreateStream, CreateView, Query, RefreshPolicy, parse_one, quote_name
 from headrace.maintenance.points import grid_of, reaches, refresh_time
 from headrace.maintenance.relations import Relations
+from headrace.maintenance.user_aggregates.evaluating import calls_aggregates
 from headrace.runtime.declaring import end_replaced, named_fields, replaced, result_fields
 from headrace.runtime.definitions import check_new
 from headrace.runtime.home import Home, query_of
@@ -69,6 +71,8 @@ def declared(
         check_new(snapshot, statement.name)
     check_query(query)
     inputs = inputs_of(snapshot, query)
+    if isinstance(statement, CreateStream):
+        check_monotonic(query, lambda name: snapshot.find(name).log == "append")
     if options.get("sync") is not None:
         stream = synchronization_stream(snapshot, options["sync"], statement.place)
         options["sync"] = stream.name
@@ -78,7 +82,8 @@ def declared(
     frame = home.engine.checked(relations.evaluate(query))
     columns = _columns(statement, result_fields(frame))
     keys = [key_of(snapshot, ref.name) for ref in query.relations()]
-    key = None if relations.asked(query).internal else infer_key(query, keys, [column.name for column in columns])
+    keyless = relations.asked(query).internal or calls_aggregates(relations.source, query)
+    key = None if keyless else infer_key(query, keys, [column.name for column in columns])
     if shared is not None:
         shared = as_typed(home, snapshot, relations, shared, columns)
         options[SHARED] = shared.sql()

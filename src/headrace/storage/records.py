@@ -25,10 +25,11 @@ class Field:
 
 @dataclass(frozen=True)
 class Object:
-    """A source, stream, table or view.
+    """A source, stream, table or view; and, which only those see who ask for them, states and aggregates.
 
     `log` says what its rows in storage mean (see `maintenance.logs`): ``append``, ``upsert``, ``signed`` or
-    ``state``; ``none`` for a source. `time_kind` is ``external``, ``internal`` or ``latent`` for streams.
+    ``state``; ``none`` for a source or an aggregate. `time_kind` is ``external``, ``internal`` or ``latent`` for
+    streams.
     """
 
     id: int
