@@ -69,3 +69,14 @@ def test_example_16(auctions: Session) -> None:
 def test_example_14_slides(auctions: Session) -> None:
     answer = auctions.sql("SELECT itemID, sum(price) OVER (ROWS 2 PRECEDING SLIDE 2) AS s FROM OpenAuction")
     assert rows(answer) == [(2, 12.0), (4, 16.0)]
+
+
+def test_an_aggregate_without_parameters(auctions: Session) -> None:
+    auctions.sql(
+        "CREATE AGGREGATE tally() : INT { TABLE s(n INT); INITIALIZE: { INSERT INTO s VALUES (1); } "
+        "ITERATE: { UPDATE s SET n = n + 1; } TERMINATE: { INSERT INTO RETURN SELECT n FROM s; } }"
+    )
+    answer = auctions.sql(
+        "SELECT tally() OVER (ROWS 1 PRECEDING) AS a, count(*) OVER (ROWS 2 PRECEDING) AS b FROM OpenAuction"
+    )
+    assert rows(answer) == [(1, 1), (2, 2), (2, 3), (2, 3)]
