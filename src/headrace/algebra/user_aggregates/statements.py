@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from headrace.algebra.user_aggregates.bodies import RETURN, parsed, target_of
+from headrace.algebra.user_aggregates.builtins import builtin
 from headrace.algebra.user_aggregates.definition import INWINDOW, Definition, Versions
 from headrace.algebra.user_aggregates.faults import Fault
 from headrace.algebra.user_aggregates.functions import converted
@@ -412,7 +413,8 @@ class Body:
 
     def _nested(self, name: str, node: exp.Expr, arguments: list[Code]) -> Nested | None:
         versions = self._lookup(name, [_TYPES.get(code.kind, "") for code in arguments])
-        if versions is None or versions.base is None:
+        # SQL's own count is the only one that needs no argument to be found; it is counted without a call.
+        if versions is None or versions.base is None or versions is builtin(name, ()):
             return None
         base = versions.base
         if _named(base) in self._calling:
