@@ -274,10 +274,10 @@ class Body:
         if _reads(tree, table.name) and not table.single:
             later = [(number, writer.fresh("u"), writer.fresh("uz")) for number, _value in settings]
             chosen = writer.fresh("f")
-            writer.emit(f"{chosen} = _bools(max(1, {table.count}))")
+            writer.emit(f"{chosen} = _sized(_bools({table.count}), {table.count})")
             for number, name, null in later:
-                writer.emit(f"{name} = {ARRAYS[table.kind(number)]}(max(1, {table.count}))")
-                writer.emit(f"{null} = _bools(max(1, {table.count}))")
+                writer.emit(f"{name} = _sized({ARRAYS[table.kind(number)]}({table.count}), {table.count})")
+                writer.emit(f"{null} = _sized(_bools({table.count}), {table.count})")
 
         def change() -> None:
             found = []
@@ -351,7 +351,7 @@ class Body:
             writer.emit(f"{gone} = {last}{condition}")
 
         if marks is not None:
-            writer.emit(f"{marks} = _bools(max(1, {table.count}))")
+            writer.emit(f"{marks} = _sized(_bools({table.count}), {table.count})")
             with writer.block(f"for {row} in range({table.first}, {table.count}):"):
                 judge()
                 writer.emit(f"{marks}[{row}] = {gone}")
