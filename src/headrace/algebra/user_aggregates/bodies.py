@@ -49,8 +49,9 @@ def _values_with_condition(text: str) -> str:
     rest = text[end:]
     if not re.match(r"(?is)\s*WHERE\b", rest):
         return text
-    head = re.sub(r"(?is)VALUES\s*\($", "SELECT ", text[: found.end()])
-    return f"{head}{text[found.end() : end - 1]}{rest}"
+    # Everything stays in its place, which errors point at.
+    head = re.sub(r"(?is)VALUES\s*\($", lambda word: "SELECT".ljust(len(word[0])), text[: found.end()])
+    return f"{head}{text[found.end() : end - 1]} {rest}"
 
 
 def target_of(tree: exp.Insert | exp.Update | exp.Delete) -> str:

@@ -203,7 +203,8 @@ class Selects:
         name = node.name.lower() if isinstance(node, exp.Table) else ""
         if name not in self._tables:
             known = ", ".join(self._tables) or "none"
-            raise Fault("UNKNOWN_TABLE", f"the aggregate has no table {node.sql()}", node, f"Its tables: {known}.")
+            told = node.name or "of that kind"
+            raise Fault("UNKNOWN_TABLE", f"the aggregate has no table {told}", node, f"Its tables: {known}.")
         return self._tables[name]
 
     # --- Aggregates ----------------------------------------------------------------------------------------------
