@@ -448,6 +448,7 @@ def test_sequence_alarm(rows: list[Row], seconds: int, seed: int) -> None:
 # --- Machine code --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "form", "arguments"),
     [
