@@ -133,11 +133,7 @@ class _Assembly(Frame):
             self._end()
             for name, value in _SCALARS:
                 writer.emit(f"{name}[g] = {value}")
-            due = "9223372036854775807"
-            if self.way == "active":
-                window = self._window
-                due = f"({window.prefix}_k[{window.first}] + length if {window.first} < {window.count} else {due})"
-            writer.emit(f"dues[g] = {due}")
+            writer.emit(f"dues[g] = {self._due}")
             for section in self.sections:
                 self._save(section)
         writer.depth = 1
@@ -151,6 +147,19 @@ class _Assembly(Frame):
             self._text(), self.parameters, self.returns, tuple(self.sections), self._refers, self._slow(),
             frozenset(self.known.nullable),
         )  # fmt: skip
+
+    @property
+    def _due(self) -> str:
+        """Text for the time at which the clock alone brings something about."""
+        never = "9223372036854775807"
+        if self.way == "active":
+            window = self._window
+            return f"({window.prefix}_k[{window.first}] + length if {window.first} < {window.count} else {never})"
+        if not self._holds:
+            return never
+        if self.way == "panes":
+            return f"min(slot if on else {never}, slot2 if p_n > 0 else {never})"
+        return f"(slot if {'on' if self.way == 'tumble' else 'p_n > 0'} else {never})"
 
     def _slow(self) -> tuple[str, ...]:
         told = [(column.name, "is", column.type) for column in (*self.parameters, *self.returns)]

@@ -79,7 +79,8 @@ class Groups:
 def grouped(rows: pa.Table, partition: Sequence[str]) -> Groups:
     """The groups of some rows, which stand in the order of the stream. NULL is a group like any other."""
     if not partition:
-        return Groups(np.arange(rows.num_rows), np.array([0, rows.num_rows][: 1 + bool(rows.num_rows)], dtype=np.int64))
+        ends = [0, rows.num_rows] if rows.num_rows else [0]
+        return Groups(np.arange(rows.num_rows), np.array(ends, dtype=np.int64))
     ids = codes(rows, list(partition))
     order = np.argsort(ids, kind="stable")
     return Groups(order, np.append(heads(ids[order]), rows.num_rows).astype(np.int64))

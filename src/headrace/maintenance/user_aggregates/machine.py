@@ -84,6 +84,11 @@ class Machine:
         return self.program.referring or any(section.referring for section in self.program.sections)
 
     @property
+    def goes_by_clock(self) -> bool:
+        """Whether the clock alone can bring results about."""
+        return self._form.active or self.program.referring
+
+    @property
     def state_columns(self) -> tuple[Column, ...]:
         """What a group keeps, as columns."""
         found = [Column(f"__{name}", type_) for name, type_ in _SCALARS]
