@@ -73,6 +73,13 @@ def test_a_relation_may_have_the_name(home: Session) -> None:
     assert [item.name for item in home.status()] == ["newest"]
 
 
+@pytest.mark.parametrize("head", ["string_agg(x STRING)", "max(x INT, y INT)", "sequence(x INT)", "avg(x INT, y INT)"])
+def test_names_that_are_read_otherwise(home: Session, head: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        home.sql(f"CREATE AGGREGATE {head} : INT {{ INITIALIZE: ITERATE: {{ INSERT INTO RETURN VALUES (1); }} }}")
+    assert error.value.condition == "NAME_RESERVED"
+
+
 def test_describe(home: Session) -> None:
     home.sql(AVG)
     assert home.sql("DESCRIBE avg").rows == [

@@ -95,7 +95,8 @@ def parse_create_aggregate(cursor: Cursor) -> CreateAggregate:
     window = cursor.take("WINDOW")
     cursor.expect("AGGREGATE")
     name = cursor.name("the name of the aggregate")
-    parameters = _columns(cursor)
+    # One that counts rows has no parameters.
+    parameters = () if cursor.take("(", ")") else _columns(cursor)
     cursor.expect(":", hint=f"Say what it returns: AGGREGATE {name}(x REAL) : REAL.")
     returns: str | tuple[Column, ...] = _columns(cursor) if cursor.at("(") else cursor.type()
     external = None

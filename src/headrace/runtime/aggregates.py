@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
-from headrace.algebra.user_aggregates.called import called_in, called_in_body
+from headrace.algebra.user_aggregates.called import called_in, called_in_body, can_be_called
 from headrace.algebra.user_aggregates.checking import check
 from headrace.algebra.user_aggregates.definition import Definition, Versions, definition_of
 from headrace.errors import DefinitionError, Place
@@ -41,12 +41,17 @@ def create_aggregate(transaction: Transaction, statement: CreateAggregate) -> bo
     definition = definition_of(statement)
     text = replace(statement, or_replace=False).sql()
     old = _stored(transaction, definition.name, window=definition.window)
-    if old is not None and old.definition == text:
-        if statement.or_replace:
-            return False
-        raise _taken(old, statement.place)
     if old is not None and not statement.or_replace:
         raise _taken(old, statement.place)
+    if old is not None and old.definition == text:
+        return False
+    if not can_be_called(definition.name, len(definition.parameters)):
+        raise DefinitionError(
+            "NAME_RESERVED",
+            f"{definition.name} with {counted(len(definition.parameters), 'argument')} is another function's call.",
+            hint=f"Give it another name, such as my_{definition.name}.",
+            place=statement.place,
+        )
     _check_free(transaction.base, definition, old, statement.place)
     known = known_aggregates(transaction)
     if old is not None:

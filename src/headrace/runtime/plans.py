@@ -226,7 +226,7 @@ def _check(source: Snapshot, query: Query) -> None:
     if features:
         raise NoPlan(f"{features[0]} is evaluated as a whole")
     if calls_aggregates(source, query):
-        raise NoPlan("it calls aggregates over rows in the order of a stream")
+        raise NoPlan("it calls aggregates over rows in their order")
     if any(ref.parts is not None for ref in query.relations()):
         raise NoPlan("parts are read one by one")
     call = nondeterministic(query)

@@ -166,7 +166,8 @@ class Snapshot:
         if info is None:
             raise _gone(number, "it was dropped by its writer just now")
         self.info = SnapshotInfo(**info._mapping)
-        self._by_name = {item.name.lower(): item for item in self.by_id.values()}
+        # States and aggregates are no relations: whoever wants them asks for their kind.
+        self._by_name = {item.name.lower(): item for item in self.by_id.values() if item.kind in KINDS}
 
     @property
     def clock(self) -> int | None:

@@ -7,7 +7,8 @@ import re
 from sqlglot import exp
 
 from headrace.algebra.user_aggregates.definition import Definition
-from headrace.language import Query
+from headrace.errors import HeadraceError
+from headrace.language import Query, Select, parse_one, quote_name
 
 _CALL = re.compile(r"(?<![\w.`])`?([A-Za-z_]\w*)`?\s*\(")
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'")
@@ -31,6 +32,25 @@ def arguments_of(node: exp.Expr) -> list[exp.Expr]:
         value = node.args.get(key)
         found += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, exp.Expr)]
     return found
+
+
+def can_be_called(name: str, count: int) -> bool:
+    """Whether a call under this name is read as one, and again when it was printed.
+
+    Some names are those of built-in functions that are printed otherwise, or take other arguments.
+    """
+    arguments = [f"x{number}" for number in range(count)]
+    text = f"SELECT {quote_name(name)}({', '.join(arguments)})"
+    for _ in range(2):
+        try:
+            statement = parse_one(text)
+        except HeadraceError:
+            return False
+        node = statement.query.tree.expressions[0] if isinstance(statement, Select) else None
+        if node is None or name.lower() not in names_of(node) or [it.name for it in arguments_of(node)] != arguments:
+            return False
+        text = statement.sql()
+    return True
 
 
 def over_of(node: exp.Expr) -> exp.Window | None:

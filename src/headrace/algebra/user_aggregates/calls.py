@@ -15,7 +15,7 @@ from sqlglot import exp
 from headrace.algebra.user_aggregates.block_of_calls import Taken, take_apart
 from headrace.algebra.user_aggregates.called import names_of, over_of
 from headrace.algebra.user_aggregates.definition import Versions
-from headrace.algebra.user_aggregates.windows_of_calls import is_preceding, resolved
+from headrace.algebra.user_aggregates.windows_of_calls import is_preceding
 from headrace.errors import DefinitionError
 from headrace.language import Query, nodes
 from headrace.language.relations import find_relations
@@ -115,7 +115,7 @@ def _is_ours(node: exp.Expr, select: exp.Select, known: Known, over_stream: bool
         inner = node.this
         if not over_stream or not isinstance(inner, exp.AggFunc | exp.Anonymous):
             return False
-        window = resolved(node, select, None) if node.args.get("alias") is None else _named(node, select)
+        window = node if node.args.get("alias") is None else _named(node, select)
         return isinstance(window, nodes.SlidingWindow) or (is_preceding(window) and window.args.get("order") is None)
     versions = next((known[name] for name in names_of(node) if name in known), None)
     if versions is None:
