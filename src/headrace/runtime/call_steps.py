@@ -26,25 +26,29 @@ from headrace.language.types import arrow_type, ddl_type
 from headrace.maintenance.evaluating import Evaluation, evaluation
 from headrace.maintenance.kept import BucketChange, Held, KeptBuckets, read_note
 from headrace.maintenance.kernels.scalars import NotHere
-from headrace.maintenance.logs import log_fields, relation_fields
+from headrace.maintenance.logs import quoted, relation_fields
 from headrace.maintenance.operators.base import State
 from headrace.maintenance.relations import Relations
-from headrace.maintenance.small_logs import resolve
 from headrace.maintenance.user_aggregates.blocks import ID, Block
 from headrace.maintenance.user_aggregates.evaluating import Work, apart_of
 from headrace.maintenance.user_aggregates.known import KIND
 from headrace.maintenance.user_aggregates.machine import Machine
-from headrace.maintenance.user_aggregates.stepping import Bucketing, Task, given_schema, state_of, take_step
+from headrace.maintenance.user_aggregates.stepping import Task, given_schema, state_of, take_step
 from headrace.runtime import states
 from headrace.runtime.home import Home
 from headrace.runtime.plans import types_of
 from headrace.runtime.whole import as_stored
-from headrace.storage.records import Field, Object, RefreshRecord
+from headrace.storage.hashing import can_hash
+from headrace.storage.records import Field, Object, Part, RefreshRecord
 from headrace.storage.transactions import Transaction
-from headrace.storage.writer import write_table
+from headrace.storage.writer import MICROS, write_table
 
 #: Buckets of what the groups keep.
 _BUCKETS = 4
+
+
+#: Parts of a log, and after which time their rows are meant.
+_Some = tuple[Sequence[Part], int | None]
 
 
 class NoStep(Exception):
@@ -143,90 +147,103 @@ class Stepping:
         self._create_states()
         self._transaction.remove_parts(self._transaction.parts(self._view))
         parts = self._relations.source.parts(self._steps.item)
-        rows = self._in_order(self._logged(parts), None, reached)
-        return self._step(rows, point, None)
+        return self._step([(parts, None)], reached, point, None)
 
     def go_on(self, last: RefreshRecord, point: int | None, reached: int | None) -> Stepped:
         """The rows that have come, and what the clock has brought about, since a refresh. Raises `NoStep`."""
         if self._held() is None:
             raise NoStep("what its groups keep was not there")
-        return self._step(self._new_rows(last, reached), point, last.point)
-
-    # --- The rows ------------------------------------------------------------------------------------------------
-
-    def _new_rows(self, last: RefreshRecord, reached: int | None) -> pa.Table:
         item = self._steps.item
         seen = last.reaches.get(str(item.id))
         parts = self._relations.source.parts(item)
         came = [part for part in parts if part.arrived_in > last.read_snapshot]
         if item.log == "signed" and not all(part.inserts_only for part in came):
             raise NoStep(f"rows of {item.name} were taken back")
-        fresh = self._logged(came)
         # Rows of one time follow each other by their numbers; without numbers, all of a time have to be there.
         first = seen if item.log == "append" or seen is None else seen + 1
         if self._steps.goes_by_clock and last.point is not None:
             first = last.point if first is None else max(first, last.point)
-        if first is not None and fresh.num_rows and (oldest := pc.min(fresh.column("__t")).as_py()) < first:
-            raise NoStep(f"rows of {item.name} came late, for {oldest / 1_000_000:g} s")
-        older = [part for part in parts if part.arrived_in <= last.read_snapshot]
-        waiting = [part for part in older if seen is None or part.newest is None or part.newest > seen]
-        kept = self._logged(waiting)
-        if seen is not None:
-            kept = kept.filter(pc.greater(kept.column("__t"), seen))
-        return self._in_order(pa.concat_tables([kept, fresh]), None, reached)
+        oldest = min((part.oldest for part in came if part.oldest is not None), default=None)
+        if first is not None and oldest is not None and oldest < first:
+            raise NoStep(f"rows of {item.name} came late, for {oldest / MICROS:g} s")
+        waiting = [
+            part
+            for part in parts
+            if part.arrived_in <= last.read_snapshot and (seen is None or part.newest is None or part.newest > seen)
+        ]
+        return self._step([(waiting, seen), (came, None)], reached, point, last.point)
 
-    def _logged(self, parts: Sequence[Any]) -> pa.Table:
-        schema = pa.schema([(field.name, arrow_type(field.type)) for field in log_fields(self._steps.item)])
-        paths = [path for part in parts for path in part.files]
-        if not paths:
-            return schema.empty_table()
-        return self._home.files.read(paths, schema.names).select(schema.names).cast(schema)
+    # --- The rows ------------------------------------------------------------------------------------------------
 
-    def _in_order(self, rows: pa.Table, since: int | None, upto: int | None) -> pa.Table:
-        """Rows of the log as a query sees them, in the order of the stream."""
-        item = self._steps.item
-        numbered = item.log == "append"
-        if not numbered and rows.num_rows:
-            weights = rows.column("__w").to_numpy()
-            if (weights < 0).any():
-                rows = resolve(item, rows, upto, since, False, ("__t",))
-            elif (weights > 1).any():
-                rows = rows.take(pa.array(np.repeat(np.arange(rows.num_rows), weights)))
-        if "__w" in rows.column_names or numbered:
-            rows = resolve(item, rows, upto, since, True, ("__t", "__seq") if numbered else ("__t",))
-        columns = [name for name in rows.column_names if name not in ("__t", "__seq")]
-        keys = ["__seq"] if numbered else [name for name in columns if _sorts(rows.schema.field(name).type)]
-        return rows.sort_by([(name, "ascending") for name in ("__t", *keys)])
+    @property
+    def _hidden(self) -> tuple[str, ...]:
+        return ("__t", "__seq") if self._steps.item.log == "append" else ("__t",)
+
+    def _rows_here(self, some: Sequence[_Some], upto: int | None) -> pa.Table | None:
+        """The rows of the log as a query sees them; None where only the engine can tell."""
+        item, steps = self._steps.item, self._steps
+        known = self._evaluation(steps.inner, item.name, self._fields)
+        wanted = None if known is None else [name for scan in known[0].scans for name in scan.sources]
+        found = []
+        for parts, since in some:
+            columns = None if wanted is None else [name for name in wanted if name not in self._hidden]
+            forgotten = None if since is None else since + 1
+            table = self._home.logs.table(
+                item, parts, upto, forgotten_before=forgotten, extra=self._hidden, columns=columns
+            )
+            if table is None:
+                return None
+            found.append(table)
+        rows = pa.concat_tables(found)
+        if item.log != "append":
+            return rows.sort_by([(name, "ascending") for name in ("__t", *_sortable(rows.schema, self._hidden))])
+        return rows if _in_order(rows) else rows.sort_by([("__t", "ascending"), ("__seq", "ascending")])
+
+    def _rows_of_engine(self, some: Sequence[_Some], upto: int | None) -> Any:
+        """The same as a frame, in no order."""
+        frame = None
+        for parts, since in some:
+            forgotten = None if since is None else since + 1
+            one = self._home.logs.relation(
+                self._steps.item, parts, upto, forgotten_before=forgotten, extra=self._hidden
+            )
+            frame = one if frame is None else frame.unionByName(one)
+        return frame
+
+    @property
+    def _fields(self) -> list[Field]:
+        return [*relation_fields(self._steps.item), *(Field(name, "BIGINT") for name in self._hidden)]
 
     def _made_of(self, rows: pa.Table) -> pa.Table:
-        """What the block's calls read of the rows: its WHERE, and its expressions."""
+        """What the block's calls read of rows: its WHERE, and its expressions."""
         steps = self._steps
-        hidden = [Field("__t", "BIGINT"), *([Field("__seq", "BIGINT")] if steps.item.log == "append" else [])]
-        fields = [*relation_fields(steps.item), *hidden]
-        found = self._row_wise(steps.inner, steps.item.name, fields, rows)
+        found = self._row_wise(steps.inner, steps.item.name, self._fields, rows)
         if ID in steps.schema.names:
-            # Not met again in any other refresh.
-            ids = (self._transaction.version << 32) + np.arange(found.num_rows, dtype=np.int64)
-            found = found.append_column(ID, pa.array(ids))
-        order = [("__t", "ascending"), *([("__seq", "ascending")] if "__seq" in found.column_names else [])]
+            found = found.append_column(ID, pa.array(self._ids(found.num_rows)))
         found = found.select(steps.schema.names).cast(steps.schema)
-        return found if found.column("__t").null_count or _is_sorted(found) else found.sort_by(order)
+        if steps.item.log != "append" or _in_order(found):
+            return found
+        return found.sort_by([("__t", "ascending"), ("__seq", "ascending")])
+
+    def _ids(self, count: int) -> np.ndarray:
+        """Numbers of rows that are not met again in any other refresh."""
+        return (self._transaction.version << 32) + np.arange(count, dtype=np.int64)
 
     def _row_wise(self, query: Query, name: str, fields: Sequence[Field], rows: pa.Table) -> pa.Table:
         """A choice of rows and columns: made here if it is surely the same here, else by the engine."""
         known = self._evaluation(query, name, fields)
-        names = [field.name for field in fields]
-        rows = rows.select(names)
         if known is not None and self._home.files.local:
             try:
                 return known[0].over(dict.fromkeys(known[0].scans, rows)).rename_columns(known[1])
             except NotHere:
                 pass
+        return self._home.engine.arrow(self._asked(query, name, fields, self._home.engine.frame(rows)))
+
+    def _asked(self, query: Query, name: str, fields: Sequence[Field], frame: Any) -> Any:
+        """What a query is over a frame that stands for its one relation."""
         item = Object(-1, name, "table", "given", "", tuple(fields), None)
-        seen = replace(
-            self._relations, source=_Only(self._relations.source, item), given={name: self._home.engine.frame(rows)}
-        )
-        return self._home.engine.arrow(seen.rows(query, None))
+        seen = replace(self._relations, source=_Only(self._relations.source, item), given={name: frame})
+        return seen.rows(query, None)
 
     def _evaluation(self, query: Query, name: str, fields: Sequence[Field]) -> tuple[Evaluation, list[str]] | None:
         key = ("rowwise", query.sql(), name, tuple(fields))
@@ -243,23 +260,32 @@ class Stepping:
 
     # --- The step ------------------------------------------------------------------------------------------------
 
-    def _step(self, rows: pa.Table, point: int | None, after: int | None) -> Stepped:
+    def _step(self, some: Sequence[_Some], reached: int | None, point: int | None, after: int | None) -> Stepped:
         upto = point if point is not None else 0
         held = self._held()
         assert held is not None
-        mine = self._made_of(rows)
-        if self._home.fits_here(mine.num_rows) or not self._alike:
-            found, changes = self._here(mine, held, upto, after)
+        count = sum(part.rows for parts, _since in some for part in parts)
+        found = None
+        if self._home.fits_here(count) or not self._taskable:
+            rows = self._rows_here(some, reached)
+            if rows is None:
+                rows = self._home.engine.arrow(self._rows_of_engine(some, reached))
+                rows = rows.sort_by(
+                    [(name, "ascending") for name in (*self._hidden, *_sortable(rows.schema, self._hidden))]
+                )
+            found, changes = self._here(self._made_of(rows), held, upto, after)
         else:
-            found, changes = self._in_tasks(mine, held, upto, after)
+            found, changes = self._in_tasks(self._rows_of_engine(some, reached), held, upto, after)
         states.apply(self._transaction, changes)
-        written = self._write(found)
-        return Stepped(rows.num_rows, written, sum(change.looked_at for change in changes))
+        return Stepped(count, self._write(found), sum(change.looked_at for change in changes))
 
     @property
-    def _alike(self) -> bool:
-        """Whether all calls are partitioned alike, so that tasks can be cut by that."""
-        return len({call.partition for call in self._steps.block.calls}) == 1
+    def _taskable(self) -> bool:
+        """Whether tasks can be cut by group: all calls are partitioned alike, and by what engines hash as we do."""
+        partitions = {call.partition for call in self._steps.block.calls}
+        kinds = [self._steps.schema.field(name).type for name in next(iter(partitions))]
+        # Rows of one time that have no numbers are put in order here.
+        return len(partitions) == 1 and can_hash(kinds) and self._steps.item.log == "append"
 
     def _here(
         self, rows: pa.Table, held: Sequence[Held], upto: int, after: int | None
@@ -270,21 +296,35 @@ class Stepping:
         return found, [change for one in kept for change in one.changes()]
 
     def _in_tasks(
-        self, rows: pa.Table, held: Sequence[Held], upto: int, after: int | None
+        self, frame: Any, held: Sequence[Held], upto: int, after: int | None
     ) -> tuple[pa.Table, list[BucketChange]]:
+        """The same in tasks, each with the groups of a bucket."""
         steps, engine = self._steps, self._home.engine
-        key = tuple(steps.block.calls[0].partition)
-        if "__seq" not in rows.column_names:
-            rows = rows.append_column("__seq", pa.array(np.arange(rows.num_rows, dtype=np.int64)))
+        inner = self._asked(steps.inner, steps.item.name, self._fields, frame)
+        key = steps.block.calls[0].partition
+        bucket = f"pmod(xxhash64({', '.join(map(quoted, key))}), {_BUCKETS})" if key else "0"
+        own = [name for name in steps.schema.names if name != ID]
+        columns = [
+            f"CAST({quoted(name)} AS {ddl_type(steps.schema.field(name).type)}) AS {quoted(name)}" for name in own
+        ]
+        if ID in steps.schema.names:
+            # Rows are told apart by their numbers, which no two rows of one time share.
+            columns.append("xxhash64(`__t`, `__seq`) AS `__id`")
+        text = f"SELECT {', '.join(columns)}, CAST({bucket} AS BIGINT) AS `__b` FROM inner_rows"
+        if steps.goes_by_clock:
+            # A row for each bucket that has nothing but that, so that the clock is looked at there too.
+            nothing = ", ".join(
+                f"CAST(NULL AS {ddl_type(steps.schema.field(name).type)})" for name in steps.schema.names
+            )
+            text += f" UNION ALL SELECT {nothing}, CAST(id AS BIGINT) FROM range({_BUCKETS})"
         given = given_schema(steps.block, steps.machines, steps.schema)
         task = Task(
             steps.block, steps.schema, given, self._home.files.home, self._transaction.version, tuple(held), upto, after
         )
-        placed = pa.Table.from_batches(Bucketing(key, _BUCKETS)(iter(rows.combine_chunks().to_batches())))
-        if steps.goes_by_clock:
-            placed = pa.concat_tables([placed, _looks(placed.schema)])
-        columns = [(field.name, ddl_type(field.type)) for field in given]
-        told = engine.arrow(engine.stage(engine.frame(placed), task, columns, "__b", _BUCKETS)).cast(given)
+        kinds = [(field.name, ddl_type(field.type)) for field in given]
+        told = engine.arrow(engine.stage(engine.sql(text, {"inner_rows": inner}), task, kinds, "__b", _BUCKETS)).cast(
+            given
+        )
         notes = told.filter(pc.is_valid(told.column("__note"))).column("__note").to_pylist()
         found = told.filter(pc.is_null(told.column("__note"))).drop_columns(["__note"])
         return found, [read_note(note) for note in notes]
@@ -346,19 +386,11 @@ class _Only:
         return () if item.log == "given" else self._source.parts(item)
 
 
-def _looks(schema: pa.Schema) -> pa.Table:
-    """A row for each bucket that has nothing but that, so that the clock is looked at there too."""
-    columns = [
-        pa.array(np.arange(_BUCKETS, dtype=np.int64)) if field.name == "__b" else pa.nulls(_BUCKETS, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
+def _sortable(schema: pa.Schema, but: Sequence[str]) -> list[str]:
+    return [field.name for field in schema if not pa.types.is_nested(field.type) and field.name not in but]
 
 
-def _sorts(kind: pa.DataType) -> bool:
-    return not (pa.types.is_nested(kind) or pa.types.is_null(kind))
-
-
-def _is_sorted(rows: pa.Table) -> bool:
-    times = rows.column("__t").to_numpy()
-    return bool((times[1:] >= times[:-1]).all())
+def _in_order(rows: pa.Table) -> bool:
+    """Whether rows stand in the order of the stream already."""
+    times, numbers = (rows.column(name).to_numpy() for name in ("__t", "__seq"))
+    return bool(((times[1:] > times[:-1]) | ((times[1:] == times[:-1]) & (numbers[1:] >= numbers[:-1]))).all())

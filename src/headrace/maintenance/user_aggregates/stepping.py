@@ -118,20 +118,6 @@ def _due(all_: pa.Table, keys: pa.Table, key: list[str], upto: int) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Bucketing:
-    """Gives each row the bucket of its group."""
-
-    key: tuple[str, ...]
-    buckets: int
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
-            places = key_hashes(table, self.key) % self.buckets if self.key else np.zeros(len(batch), dtype=np.int64)
-            yield from table.append_column("__b", pa.array(places.astype(np.int64))).to_batches()
-
-
-@dataclass(frozen=True)
 class Task:
     """Steps of some buckets: all calls of the block are partitioned alike.
 
