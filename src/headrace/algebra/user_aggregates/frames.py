@@ -206,27 +206,22 @@ class Frame:
             declare(f"o_{number}_z = _bools(16)")
 
     def _out(self, codes: Sequence[Code], place: str = "ref", time: str = "t") -> None:
-        emit = self.writer.emit
         # What is told speaks of variables that change below.
         codes = [self.writer.kept(code) for code in codes]
-        for array, value in (("o_p", place), ("o_t", time), ("o_g", "g")):
-            emit(f"{array} = _fit({array}, o_n)")
-            emit(f"{array}[o_n] = {value}")
+        values = [("o_p", place), ("o_t", time), ("o_g", "g")]
         for number, code in enumerate(codes):
-            for array, value in ((f"o_{number}", code.value), (f"o_{number}_z", code.null)):
-                emit(f"{array} = _fit({array}, o_n)")
-                emit(f"{array}[o_n] = {value}")
-        emit("o_n += 1")
+            values += [(f"o_{number}", code.value), (f"o_{number}_z", code.null)]
+        self.writer.put(values, "o_n")
+        self.writer.emit("o_n += 1")
 
     def _hold(self, prefix: str, codes: Sequence[Code]) -> None:
         """Put results down until they can be told."""
-        emit = self.writer.emit
         codes = [self.writer.kept(code) for code in codes]
+        values = []
         for number, code in enumerate(codes):
-            for array, value in ((f"{prefix}_{number}", code.value), (f"{prefix}_{number}_z", code.null)):
-                emit(f"{array} = _fit({array}, {prefix}_n)")
-                emit(f"{array}[{prefix}_n] = {value}")
-        emit(f"{prefix}_n += 1")
+            values += [(f"{prefix}_{number}", code.value), (f"{prefix}_{number}_z", code.null)]
+        self.writer.put(values, f"{prefix}_n")
+        self.writer.emit(f"{prefix}_n += 1")
 
     def _held(self, prefix: str, row: str, columns: Sequence[Column]) -> list[Code]:
         kinds: list[Kind] = [kind_of(column.type) for column in columns]

@@ -321,9 +321,7 @@ class _Assembly(Frame):
         for number in self._kept_numbers:
             values[f"{p}_{number}"] = codes[number].value
             values[f"{p}_{number}_z"] = codes[number].null
-        for array in arrays:
-            writer.emit(f"{array} = _fit({array}, {p}_n)")
-            writer.emit(f"{array}[{p}_n] = {values[array]}")
+        writer.put([(array, values[array]) for array in arrays], f"{p}_n")
         writer.emit(f"{p}_n += 1")
         writer.emit(f"{p}_new = True")
 

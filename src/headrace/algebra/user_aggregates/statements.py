@@ -230,14 +230,18 @@ class Body:
             for number, column in enumerate(table.columns):
                 code = given.get(number, Code(DEFAULTS[table.kind(number)], table.kind(number), "True"))
                 kept.append(writer.kept(self._selects.expressions.stored(code, column.type, tree)))
+            if table.single:
+                for number, code in enumerate(kept):
+                    self._store(table, number, table.count, code)
+                writer.emit(f"{table.count} = 1")
+                return
+            values = []
             for number, code in enumerate(kept):
-                if not table.single:
-                    name = f"{table.prefix}_{number}"
-                    writer.emit(f"{name} = _fit({name}, {table.count})")
-                    if self._is_nullable(table, number, code):
-                        writer.emit(f"{name}_z = _fit({name}_z, {table.count})")
-                self._store(table, number, table.count, code)
-            writer.emit(f"{table.count} = 1" if table.single else f"{table.count} += 1")
+                values.append((f"{table.prefix}_{number}", code.value))
+                if self._is_nullable(table, number, code):
+                    values.append((f"{table.prefix}_{number}_z", code.null))
+            writer.put(values, table.count)
+            writer.emit(f"{table.count} += 1")
 
         self._each(tree, scope, len(numbers), put)
         del self._selects.bounds[table.name]
@@ -457,12 +461,11 @@ class _NestedCall:
         writer.emit(f"{self._count} = 0")
 
     def _give(self, codes: list[Code]) -> None:
-        writer = self._writer
+        values = []
         for (name, null), code in zip(self._returns, codes, strict=True):
-            for array, value in ((name, code.value), (null, code.null)):
-                writer.emit(f"{array} = _fit({array}, {self._count})")
-                writer.emit(f"{array}[{self._count}] = {value}")
-        writer.emit(f"{self._count} += 1")
+            values += [(name, code.value), (null, code.null)]
+        self._writer.put(values, self._count)
+        self._writer.emit(f"{self._count} += 1")
 
     def step(self, arguments: Sequence[Code], node: exp.Expr) -> None:
         parameters = self._body.definition.parameters
