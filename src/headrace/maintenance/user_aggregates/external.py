@@ -100,7 +100,7 @@ class External:
     def restored(self, data: bytes) -> Any:
         kind = self.written.kind
         try:
-            held = object.__new__(kind)
+            held: Any = object.__new__(kind)
             state = pickle.loads(data)
             if hasattr(held, "__setstate__"):
                 held.__setstate__(state)
@@ -253,7 +253,8 @@ def _out(type_: str) -> Convert:
         return TypeError(f"it gave {value!r}, which is not {WORDS[kind]} ({type_})")
 
     def number(value: Any) -> int:
-        if isinstance(value, float | Decimal) and value != int(value):
+        is_number = isinstance(value, float | Decimal) or hasattr(value, "__index__")
+        if not is_number or (isinstance(value, float | Decimal) and value != int(value)):
             raise refuse(value)
         found = int(value) if isinstance(value, float | Decimal) else operator.index(value)
         if not -_MOST[type_] <= found < _MOST[type_]:
