@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -387,3 +389,20 @@ def test_declared_where_it_is_written(home: Session) -> None:
     with pytest.raises(DefinitionError) as error:
         headrace.aggregate("wrong(x DOUBLE) : DOUBLE")(written.NoMethods)
     assert error.value.condition == "BAD_AGGREGATE_CLASS"
+
+
+def test_a_class_that_is_gone(home: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "passing_by.py").write_text("class A:\n    def iterate(self, x):\n        return x\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    home.sql("CREATE AGGREGATE same(x DOUBLE) : DOUBLE EXTERNAL 'passing_by:A'")
+    assert rows(home.sql("SELECT same(price) AS p FROM bids")) == [(10.0,), (20.0,), (5.0,)]
+    (tmp_path / "passing_by.py").unlink()
+    monkeypatch.delitem(sys.modules, "passing_by")
+    importlib.invalidate_caches()
+    assert home.sql("SHOW AGGREGATES").rows[0][4] == "passing_by:A"
+    assert "cannot be imported" in str(home.sql("DESCRIBE same").rows)
+    assert rows(home.sql("SELECT max(price) AS p FROM bids")) == [(20,)]
+    with pytest.raises(DefinitionError) as error:
+        home.sql("SELECT same(item) AS p FROM bids")
+    assert error.value.condition == "AGGREGATE_NOT_IMPORTED"
+    home.sql("DROP AGGREGATE same")

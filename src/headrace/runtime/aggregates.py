@@ -191,14 +191,21 @@ def describe_aggregate(snapshot: Snapshot, statement: Describe) -> Info | None:
         rows += [(column.name, column.type or "any", f"result of the {note}") for column in definition.returns]
         for table in definition.tables:
             rows += [(f"{table.name}.{column.name}", column.type or "any", "state") for column in table.columns]
-        if definition.blocking:
-            rows.append(("", "", "blocking: it tells its result when its input has ended"))
+        rows += [("", "", note) for note in _notes(definition)]
         if statement.extended:
             rows += [("called by", ", ".join(users_of(snapshot, definition.name)) or "nothing", "")]
             rows += [("definition", item.definition, "")]
     if not found:
         return None
     return Info("DESCRIBE", definition_in(found[0]).name, ("column", "type", "note"), rows)
+
+
+def _notes(definition: Definition) -> list[str]:
+    """What else there is to tell of a version."""
+    try:
+        return ["blocking: it tells its result when its input has ended"] if definition.blocking else []
+    except DefinitionError as error:  # its class is not here
+        return [error.message]
 
 
 def library() -> dict[str, str]:

@@ -79,6 +79,7 @@ class External:
         self.written = written(reference, window=window)
         self._name, self._returns = name, tuple(returns)
         self._into = [_into(type_) for _name, type_ in parameters]
+        self._as_they_are = not any(self._into)
         self._out = [_out(type_) for type_ in returns]
         self._given = pa.schema([(name, arrow_type(type_)) for name, type_ in parameters])
 
@@ -122,9 +123,7 @@ class External:
 
         `values` and `nulls` are the columns of the window, whose rows lie between `first` and `last`.
         """
-        given = tuple(
-            cell if into is None or cell is None else into(cell) for cell, into in zip(cells, self._into, strict=False)
-        )
+        given = cells if self._as_they_are else self._converted(cells)
         rows = Rows(values, nulls, first, last, self._into) if self.written.needs_window else None
         try:
             if method == "step":
@@ -144,6 +143,11 @@ class External:
             raise
         except Exception as error:
             raise self._failed(method, given, error) from error
+
+    def _converted(self, cells: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(
+            cell if into is None or cell is None else into(cell) for cell, into in zip(cells, self._into, strict=False)
+        )
 
     def _rows(self, given: Any) -> list[tuple[Any, ...]]:
         if given is None:
