@@ -116,7 +116,7 @@ class External:
     # --- Rows ----------------------------------------------------------------------------------------------------
 
     def called(
-        self, held: Any, method: str, cells: Sequence[Any], values: Sequence[Any] = (), nulls: Sequence[Any] = (),
+        self, held: Any, method: str, cells: tuple[Any, ...], values: Sequence[Any] = (), nulls: Sequence[Any] = (),
         first: int = 0, last: int = 0,
     ) -> list[tuple[Any, ...]]:  # fmt: skip
         """The rows that a method gives, each as a value and whether it is NULL, column by column.
@@ -144,7 +144,7 @@ class External:
         except Exception as error:
             raise self._failed(method, given, error) from error
 
-    def _converted(self, cells: Sequence[Any]) -> tuple[Any, ...]:
+    def _converted(self, cells: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(
             cell if into is None or cell is None else into(cell) for cell, into in zip(cells, self._into, strict=False)
         )
