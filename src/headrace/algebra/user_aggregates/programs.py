@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headrace.algebra.user_aggregates.definition import INWINDOW, Definition, Versions
+from headrace.algebra.user_aggregates.external_bodies import ExternalBody
 from headrace.algebra.user_aggregates.forms import Form, Way
 from headrace.algebra.user_aggregates.frames import Frame, Section, arrays_of
 from headrace.algebra.user_aggregates.selects import OnRow
@@ -97,7 +98,12 @@ class _Assembly(Frame):
         return with_types(definition, self._types)
 
     def _body(self, definition: Definition, prefix: str) -> Body:
-        return Body(self.writer, self.known, self._typed(definition), prefix, self._look)
+        kind = Body if definition.external is None else ExternalBody
+        return kind(self.writer, self.known, self._typed(definition), prefix, self._look)
+
+    @property
+    def _bodies(self) -> list[Body]:
+        return [body for body in (self.base, self.over) if body is not None]
 
     def _look(self, name: str, types: Sequence[str]) -> Versions | None:
         # Inside its own versions an aggregate's name means its base version, built in or not.
@@ -109,9 +115,8 @@ class _Assembly(Frame):
 
     def program(self) -> Program:
         writer = self.writer
-        for body in (self.base, self.over):
-            if body is not None:
-                body.declare()
+        for body in self._bodies:
+            body.declare()
         self._declare_outputs()
         writer.depth = 1
         with writer.block("for g in range(len(starts) - 1):"):
@@ -124,6 +129,8 @@ class _Assembly(Frame):
             writer.emit("held = helds[g]")
             for section in self.sections:
                 self._load(section)
+            for body in self._bodies:
+                body.opened()
             with writer.block("for r in range(starts[g], starts[g + 1]):"):
                 writer.emit("t = times[r]")
                 writer.emit("seq += 1")
@@ -134,6 +141,8 @@ class _Assembly(Frame):
             for name, value in _SCALARS:
                 writer.emit(f"{name}[g] = {value}")
             writer.emit(f"dues[g] = {self._due}")
+            for body in self._bodies:
+                body.closed()
             for section in self.sections:
                 self._save(section)
         writer.depth = 1

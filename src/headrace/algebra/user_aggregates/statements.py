@@ -105,6 +105,12 @@ class Body:
                     self._writer.declare(f"{table.prefix}_{number} = {ARRAYS[kind]}(8)")
                     self._writer.declare(f"{table.prefix}_{number}_z = _bools(8)")
 
+    def opened(self) -> None:
+        """What is done when all that a group keeps has been taken into variables."""
+
+    def closed(self) -> None:
+        """What is done before the variables are put down again."""
+
     def clear(self) -> None:
         for table in self.stored:
             self._writer.emit(f"{table.count} = 0")
@@ -422,15 +428,15 @@ class Body:
         if _named(base) in self._calling:
             chain = " calls ".join([*(one.split()[0] for one in self._calling), base.name])
             raise Fault("RECURSIVE_AGGREGATE", f"an aggregate cannot call itself: {chain}", node)
-        if base.external is not None:
-            raise Fault(
-                "NOT_IN_A_BODY", f"{base.name} is written in Python, and a body calls what is written in SQL", node
-            )
         return _NestedCall(self, base, arguments)
 
     def nested_body(self, definition: Definition) -> tuple[Body, str]:
+        # A class in Python is a body too: a kind of this one, so its module imports this one.
+        from headrace.algebra.user_aggregates.external_bodies import ExternalBody
+
         prefix = self._writer.fresh("m") + "_"
-        return Body(self._writer, self._known, definition, prefix, self._lookup, self._calling), prefix
+        kind = Body if definition.external is None else ExternalBody
+        return kind(self._writer, self._known, definition, prefix, self._lookup, self._calling), prefix
 
 
 class _NestedCall:

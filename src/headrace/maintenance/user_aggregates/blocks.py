@@ -14,6 +14,7 @@ from headrace.algebra.user_aggregates.forms import Form, way_of
 from headrace.language.statement import Column
 from headrace.language.types import ddl_type
 from headrace.maintenance.kernels.tables import heads
+from headrace.maintenance.user_aggregates.batches import machine_of
 from headrace.maintenance.user_aggregates.machine import Machine, Ran, overflow
 from headrace.storage.bags import codes
 
@@ -54,7 +55,7 @@ class Block:
         types = [ddl_type(schema.field(name).type) for name in call.arguments]
         way = way_of(call.versions, call.form, streaming=self.streaming)
         known = {**self.known, call.versions.name.lower(): call.versions}
-        return Machine(
+        return machine_of(
             call.versions, call.form, way, lambda name, given: lookup(known, name, given), types, passed, ends=ends,
             native=native,
         )  # fmt: skip

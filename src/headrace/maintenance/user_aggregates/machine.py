@@ -117,8 +117,7 @@ class Machine:
         groups = len(starts) - 1
         native = self._is_native(len(times))
         if states is None:
-            schema = pa.schema([(column.name, arrow_type(column.type)) for column in self.state_columns])
-            states = pa.table([pa.nulls(groups, field.type) for field in schema], schema=schema)
+            states = self.no_states(groups)
         given = [values_of(column, one.type, native=native) for column, one in self._typed(arguments)]
         nulls = any(bool(np.any(np.asarray(mask))) for _values, mask in given) or _has_nulls(states, self.program)
         program = self.program if nulls or not native else self._lean
@@ -137,6 +136,16 @@ class Machine:
             told += self._taken(section, states, refs[2], native)
         made = (native_run if native else plain_run)(program.text)(*told)
         return self._results(program, made, shown, scalars, (lasts, helds, dues), groups)
+
+    def no_states(self, groups: int) -> pa.Table:
+        """What so many new groups keep: nothing."""
+        schema = pa.schema([(column.name, arrow_type(column.type)) for column in self.state_columns])
+        return pa.table([pa.nulls(groups, field.type) for field in schema], schema=schema)
+
+    def scalars_of(self, states: pa.Table) -> dict[str, pa.Array]:
+        """What groups keep besides rows, as it was or as it is when they begin."""
+        found = {name: _scalar(states, name, type_, True) for name, type_ in _SCALARS}
+        return {f"__{name}": pa.array(values) for name, values in found.items()}
 
     # --- In ------------------------------------------------------------------------------------------------------
 
