@@ -221,7 +221,7 @@ def _beside_spark(context: Context, engine: str, spark: Any, sizes: Sizes) -> di
         path = str(context.folder / "rows.parquet")
         frame.write.parquet(path)
         stored = spark.read.parquet(path)
-        things = {
+        things: dict[str, Callable[[], Any]] = {
             OURS: lambda: session.sql("CREATE OR REPLACE VIEW v AS SELECT k, f(x) OVER (PARTITION BY k"
                                       " ROWS 99 PRECEDING) AS r FROM s"),
             SPARKS: lambda: _written(context, stored.selectExpr(
