@@ -18,16 +18,16 @@ from headrace.session import connect
 PANES, ROWS = "panes (ALGEBRAIC)", "every row"
 WINDOW = 40_000
 
-_BASE = """CREATE {algebraic} AGGREGATE total(x DOUBLE) : DOUBLE {{
+_BASE = """CREATE ALGEBRAIC AGGREGATE total(x DOUBLE) : DOUBLE {
     TABLE state(s DOUBLE);
-    INITIALIZE: {{ INSERT INTO state VALUES (x); }}
-    ITERATE: {{ UPDATE state SET s = s + x; }}
-    TERMINATE: {{ INSERT INTO RETURN SELECT s FROM state; }} }};
-CREATE {algebraic} WINDOW AGGREGATE total(x DOUBLE) : DOUBLE {{
+    INITIALIZE: { INSERT INTO state VALUES (x); }
+    ITERATE: { UPDATE state SET s = s + x; }
+    TERMINATE: { INSERT INTO RETURN SELECT s FROM state; } };"""
+_OVER = """CREATE ALGEBRAIC WINDOW AGGREGATE total(x DOUBLE) : DOUBLE {
     TABLE state(s DOUBLE); TABLE inwindow(wx DOUBLE);
-    INITIALIZE: {{ INSERT INTO state VALUES (x); INSERT INTO RETURN VALUES (x); }}
-    ITERATE: {{ UPDATE state SET s = s + x; INSERT INTO RETURN SELECT s FROM state; }}
-    EXPIRE: {{ UPDATE state SET s = s - oldest(); }} }};"""
+    INITIALIZE: { INSERT INTO state VALUES (x); INSERT INTO RETURN VALUES (x); }
+    ITERATE: { UPDATE state SET s = s + x; INSERT INTO RETURN SELECT s FROM state; }
+    EXPIRE: { UPDATE state SET s = s - oldest(); } };"""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ def _measured(context: Context, engine: str, spark: Any, way: str, slide: int, s
     found = []
     with connect(str(home), engine=engine, spark=spark) as session:
         _stream(session)
-        session.sql(_BASE.format(algebraic="ALGEBRAIC" if way == PANES else ""))
+        # Without a base version there is nothing that panes could be summed up by.
+        session.sql(_BASE + _OVER if way == PANES else _OVER)
         session.sql(f"CREATE STREAM v AS SELECT total(x) OVER (ROWS {WINDOW - 1} PRECEDING SLIDE {slide}) AS r FROM s")
         # Not at the end of a pane, so that one is half full.
         session.feed("s", rows.batch(max(sizes.rows, WINDOW) + 7))
