@@ -6,6 +6,7 @@ replaced or dropped under views, streams or other aggregates that call that name
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -196,7 +197,7 @@ def describe_aggregate(snapshot: Snapshot, statement: Describe) -> Info | None:
         rows += [(column.name, column.type or "any", f"result of the {note}") for column in definition.returns]
         for table in definition.tables:
             rows += [(f"{table.name}.{column.name}", column.type or "any", "state") for column in table.columns]
-        rows += [("", "", note) for note in _notes(definition)]
+        rows += [("", "", note) for note in _notes(definition, known_aggregates(snapshot))]
         if statement.extended:
             rows += [("called by", ", ".join(users_of(snapshot, definition.name)) or "nothing", "")]
             rows += [("definition", item.definition, "")]
@@ -205,10 +206,17 @@ def describe_aggregate(snapshot: Snapshot, statement: Describe) -> Info | None:
     return Info("DESCRIBE", definition_in(found[0]).name, ("column", "type", "note"), rows)
 
 
-def _notes(definition: Definition) -> list[str]:
+def _notes(definition: Definition, known: Mapping[str, Versions]) -> list[str]:
     """What else there is to tell of a version."""
     try:
-        return ["blocking: it tells its result when its input has ended"] if definition.blocking else []
+        notes = ["blocking: it tells its result when its input has ended"] if definition.blocking else []
+        program = check(definition, known)
+        if program is not None:
+            slow = "; ".join(program.slow)
+            notes.append(f"compiled to Python, because {slow}" if slow else "compiled to machine code")
+        elif definition.external is None:
+            notes.append("compiled for the types that it is called with")
+        return notes
     except DefinitionError as error:  # its class is not here
         return [error.message]
 
