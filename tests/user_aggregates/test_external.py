@@ -111,10 +111,9 @@ def told(one: Machine, batches: Sequence[Sequence[Row]], type_: str = "DOUBLE") 
         shown = ran.shown.column("id").to_pylist()
         values = zip(*(column.to_pylist() for column in ran.values.columns), strict=True)
         found += [
-            (int(group), int(time), shown[place], *cells)
-            for group, time, place, cells in zip(ran.groups, ran.times, ran.places, values, strict=True)
+            (int(time), shown[place], *cells) for time, place, cells in zip(ran.times, ran.places, values, strict=True)
         ]
-    return sorted(found, key=lambda row: (row[0], row[1], row[2]))
+    return sorted(found, key=lambda row: (row[0], row[1]))
 
 
 def near(rows_: list[tuple[Any, ...]]) -> Any:

@@ -198,17 +198,19 @@ class Frame:
 
     def _declare_outputs(self) -> None:
         declare = self.writer.declare
-        for name in ("o_p", "o_t", "o_g"):
-            declare(f"{name} = _ints(16)")
+        # Most calls tell something of each row.
+        declare("room = max(16, starts[len(starts) - 1])")
+        for name in ("o_p", "o_t"):
+            declare(f"{name} = _ints(room)")
         declare("o_n = 0")
         for number, column in enumerate(self.returns):
-            declare(f"o_{number} = {ARRAYS[kind_of(column.type)]}(16)")
-            declare(f"o_{number}_z = _bools(16)")
+            declare(f"o_{number} = {ARRAYS[kind_of(column.type)]}(room)")
+            declare(f"o_{number}_z = _bools(room)")
 
     def _out(self, codes: Sequence[Code], place: str = "ref", time: str = "t") -> None:
         # What is told speaks of variables that change below.
         codes = [self.writer.kept(code) for code in codes]
-        values = [("o_p", place), ("o_t", time), ("o_g", "g")]
+        values = [("o_p", place), ("o_t", time)]
         for number, code in enumerate(codes):
             values += [(f"o_{number}", code.value), (f"o_{number}_z", code.null)]
         self.writer.put(values, "o_n")

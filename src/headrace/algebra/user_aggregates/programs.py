@@ -146,7 +146,7 @@ class _Assembly(Frame):
             for section in self.sections:
                 self._save(section)
         writer.depth = 1
-        outputs = ["o_n", "o_p", "o_t", "o_g"]
+        outputs = ["o_n", "o_p", "o_t"]
         for number in range(len(self.returns)):
             outputs += [f"o_{number}", f"o_{number}_z"]
         for section in self.sections:

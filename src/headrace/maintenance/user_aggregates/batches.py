@@ -85,7 +85,6 @@ class _Run:
         self._object = next(section.prefix for section in program.sections if section.name == "object")
         self._window = next((one.prefix for one in program.sections if one.name == INWINDOW), "")
         self._places: list[np.ndarray] = []
-        self._groups: list[np.ndarray] = []
         self._columns: list[list[pa.Array]] = [[] for _column in program.returns]
         self._objects: list[bytes | None] = []
         self._kept: list[tuple[np.ndarray, list[pa.Array]]] = []
@@ -137,7 +136,7 @@ class _Run:
                 found = [column.take(pa.array(told)) for column in found]
         else:
             found = self._windows(held, carried, mine, np.arange(seen + 1, seen + 1 + last - first), told, first)
-        self._tell(group, first + told, found)
+        self._tell(first + told, found)
         if self._machine._ends and "TERMINATE" in self._written.blocks and self._form.kind == "base":
             rows = self._external.called(held, "terminate", ())
             types = [column.type for column in self._machine.returns]
@@ -145,7 +144,7 @@ class _Run:
                 column_of([row[2 * n] for row in rows], [row[2 * n + 1] for row in rows], len(rows), type_)
                 for n, type_ in enumerate(types)
             ]
-            self._tell(group, np.full(len(rows), last - 1), ended)
+            self._tell(np.full(len(rows), last - 1), ended)
         self._objects.append(self._external.kept(held))
 
     def _windows(
@@ -171,11 +170,10 @@ class _Run:
         batch = self._external.batch(whole)
         return self._external.stepped_windows(held, batch, first[told], len(before) + told)
 
-    def _tell(self, group: int, places: np.ndarray, columns: list[pa.Array] | None) -> None:
+    def _tell(self, places: np.ndarray, columns: list[pa.Array] | None) -> None:
         if columns is None:
             return
         self._places.append(places)
-        self._groups.append(np.full(len(places), group, dtype=np.int64))
         for to, column in zip(self._columns, columns, strict=True):
             to.append(column)
 
@@ -189,7 +187,7 @@ class _Run:
         due = np.full(len(self._objects), NEVER, dtype=np.int64)
         values = pa.table(columns, names=[f"r{number}" for number in range(len(columns))])
         return Ran(
-            places, self._times[places], np.concatenate([np.empty(0, dtype=np.int64), *self._groups]), values, passed,
+            places, self._times[places], values, passed,
             self._states_now(seen, due), due,
         )  # fmt: skip
 

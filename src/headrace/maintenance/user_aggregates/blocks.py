@@ -89,16 +89,20 @@ def grouped(rows: pa.Table, partition: Sequence[str]) -> Groups:
 
 def run_call(machine: Machine, call: Call, rows: pa.Table, groups: Groups, states: pa.Table | None, upto: int) -> Ran:
     """One call over rows that stand in the order of the stream. Its results stand for rows as they stand there."""
-    at = pa.array(groups.order)
     beside = [column.name for column in machine.passed]
-    arguments = [rows.column(name).take(at) for name in call.arguments]
-    passed = rows.select(beside).take(at) if machine.remembers_rows else rows.select(beside)
-    times = rows.column("__t").to_numpy()[groups.order]
+    if call.partition:
+        at = pa.array(groups.order)
+        arguments = [rows.column(name).take(at) for name in call.arguments]
+        passed = rows.select(beside).take(at) if machine.remembers_rows else rows.select(beside)
+        times = rows.column("__t").to_numpy()[groups.order]
+    else:
+        arguments, passed = [rows.column(name) for name in call.arguments], rows.select(beside)
+        times = rows.column("__t").to_numpy()
     try:
         ran = machine.run(arguments, passed, groups.starts, times, states, upto)
     except OverflowError as error:
         raise overflow(call.versions.name) from error
-    return ran if machine.remembers_rows else replace(ran, places=groups.order[ran.places])
+    return ran if machine.remembers_rows or not call.partition else replace(ran, places=groups.order[ran.places])
 
 
 def results(block: Block, machines: Sequence[Machine], ran: Sequence[Ran]) -> pa.Table:

@@ -34,7 +34,7 @@ _SCALARS = (("began", "BOOLEAN"), ("began2", "BOOLEAN"), ("seen", "BIGINT"), ("s
 
 @dataclass(frozen=True)
 class Ran:
-    """Results: for each the row it stands for, its time, its group; and what each group keeps now.
+    """Results: for each the row it stands for, and its time; and what each group keeps now.
 
     `places` are rows of `shown`, which has the columns beside the results. `due` is when a group's next row leaves by
     the clock.
@@ -42,7 +42,6 @@ class Ran:
 
     places: np.ndarray
     times: np.ndarray
-    groups: np.ndarray
     values: pa.Table
     shown: pa.Table
     states: pa.Table
@@ -205,7 +204,7 @@ class Machine:
         self, program: Program, made: tuple[Any, ...], shown: pa.Table, scalars: list[Any], kept: tuple[Any, ...],
         groups: int,
     ) -> Ran:  # fmt: skip
-        count, places, times, numbers, *rest = made
+        count, places, times, *rest = made
         columns = []
         for column in program.returns:
             columns.append(column_of(rest[0], rest[1], count, column.type))
@@ -225,8 +224,7 @@ class Machine:
         names = [f"r{number}" for number in range(len(columns))]
         return Ran(
             np.asarray(places[:count], dtype=np.int64), np.asarray(times[:count], dtype=np.int64),
-            np.asarray(numbers[:count], dtype=np.int64), pa.table(columns, names=names), shown, ordered,
-            np.asarray(kept[2], dtype=np.int64),
+            pa.table(columns, names=names), shown, ordered, np.asarray(kept[2], dtype=np.int64),
         )  # fmt: skip
 
     def _kept(

@@ -71,10 +71,8 @@ def take_step(
 
 def _one(call: Call, machine: Machine, rows: pa.Table, kept: Kept, upto: int, after: int | None) -> Ran:
     key = list(call.partition or (ALONE,))
-    if not call.partition:
-        rows = rows.append_column(ALONE, pa.array(np.zeros(rows.num_rows, dtype=np.int64)))
-    groups = grouped(rows, key)
-    keys = take(rows.select(key), groups.first)
+    groups = grouped(rows, call.partition)
+    keys = take(rows.select(list(call.partition)), groups.first) if call.partition else _alone(len(groups.first))
     hashed = key_hashes(keys, key)
     states = _of_groups(kept.lookup(hashed), keys, key)
     if machine.goes_by_clock and after is not None:
@@ -92,6 +90,10 @@ def _one(call: Call, machine: Machine, rows: pa.Table, kept: Kept, upto: int, af
     now["__h"] = pa.chunked_array([pa.array(hashed)])
     kept.add(pa.table(now))
     return ran
+
+
+def _alone(count: int) -> pa.Table:
+    return pa.table({ALONE: pa.array(np.zeros(count, dtype=np.int64))})
 
 
 def _of_groups(found: pa.Table, keys: pa.Table, key: list[str]) -> pa.Table:
