@@ -95,6 +95,7 @@ def machine(versions: Versions, form: Form, types: Sequence[str] = ("DOUBLE",)) 
 def told(one: Machine, batches: Sequence[Sequence[Row]], type_: str = "DOUBLE") -> list[tuple[Any, ...]]:
     """What is told of groups 0 and 1 (a row is its group, its time, its value) in some batches."""
     states, found, number = None, [], 0
+    every = [row for batch in batches for row in batch]
     for batch in batches:
         ordered = sorted(enumerate(batch), key=lambda item: item[1][0])
         ids = [number + at for at, _row in ordered]
@@ -113,7 +114,7 @@ def told(one: Machine, batches: Sequence[Sequence[Row]], type_: str = "DOUBLE") 
         found += [
             (int(time), shown[place], *cells) for time, place, cells in zip(ran.times, ran.places, values, strict=True)
         ]
-    return sorted(found, key=lambda row: (row[0], row[1]))
+    return sorted(found, key=lambda row: (row[0], row[1], row[2]))
 
 
 def near(rows_: list[tuple[Any, ...]]) -> Any:
