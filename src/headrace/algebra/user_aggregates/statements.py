@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from headrace.algebra.user_aggregates.bodies import RETURN, parsed, target_of
+from headrace.algebra.user_aggregates.builtins import builtin
 from headrace.algebra.user_aggregates.definition import INWINDOW, Definition, Versions
 from headrace.algebra.user_aggregates.faults import Fault
 from headrace.algebra.user_aggregates.functions import converted
@@ -283,10 +284,10 @@ class Body:
         if _reads(tree, table.name) and not table.single:
             later = [(number, writer.fresh("u"), writer.fresh("uz")) for number, _value in settings]
             chosen = writer.fresh("f")
-            writer.emit(f"{chosen} = _bools(max(1, {table.count}))")
+            writer.emit(f"{chosen} = _sized(_bools({table.count}), {table.count})")
             for number, name, null in later:
-                writer.emit(f"{name} = {ARRAYS[table.kind(number)]}(max(1, {table.count}))")
-                writer.emit(f"{null} = _bools(max(1, {table.count}))")
+                writer.emit(f"{name} = _sized({ARRAYS[table.kind(number)]}({table.count}), {table.count})")
+                writer.emit(f"{null} = _sized(_bools({table.count}), {table.count})")
 
         def change() -> None:
             found = []
@@ -360,7 +361,7 @@ class Body:
             writer.emit(f"{gone} = {last}{condition}")
 
         if marks is not None:
-            writer.emit(f"{marks} = _bools(max(1, {table.count}))")
+            writer.emit(f"{marks} = _sized(_bools({table.count}), {table.count})")
             with writer.block(f"for {row} in range({table.first}, {table.count}):"):
                 judge()
                 writer.emit(f"{marks}[{row}] = {gone}")
@@ -422,7 +423,8 @@ class Body:
 
     def _nested(self, name: str, node: exp.Expr, arguments: list[Code]) -> Nested | None:
         versions = self._lookup(name, [_TYPES.get(code.kind, "") for code in arguments])
-        if versions is None or versions.base is None:
+        # SQL's own count is the only one that needs no argument to be found; it is counted without a call.
+        if versions is None or versions.base is None or versions is builtin(name, ()):
             return None
         base = versions.base
         if _named(base) in self._calling:

@@ -38,6 +38,11 @@ def _bools(room):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def _sized(array, count):  # type: ignore[no-untyped-def]
+    return array
+
+
+@njit(cache=True)
 def _zeros(count):  # type: ignore[no-untyped-def]
     return np.zeros(count, np.int64)
 

@@ -30,6 +30,11 @@ def _ints(_room: int) -> list[Any]:
 _floats = _bools = _objects = _ints
 
 
+def _sized(_array: list[Any], count: int) -> list[Any]:
+    """An array with a place for each of so many: a new list has none before something is put at its end."""
+    return [None] * count
+
+
 def _zeros(count: int) -> list[int]:
     return [0] * count
 
