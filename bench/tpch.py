@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench.experiments import Context, experiment
 from bench.findings import Aim, Findings, Series
 from bench.measure import seconds
+from bench.stopping import until_stopped
 from bench.tpch_data import DataSet, data_set, pieces
 from bench.tpch_deltas import Delta, by_share
 from bench.tpch_queries import NUMBERS, name_of, query
@@ -142,11 +142,10 @@ def _on(
         done()
         found: dict[str, Found] = {}
         # At a large scale this takes hours: what is measured so far is kept when somebody has seen enough.
-        with suppress(KeyboardInterrupt):
-            for number in numbers:
-                measured = _measure(session, recompute, duck, number, data.scale, deltas, strategy, repeats)
-                found[name_of(number)] = measured
-                done()
+        for number in until_stopped(numbers):
+            measured = _measure(session, recompute, duck, number, data.scale, deltas, strategy, repeats)
+            found[name_of(number)] = measured
+            done()
         if not found:
             raise KeyboardInterrupt
         recompute.close()

@@ -237,7 +237,7 @@ def conditions_in_code() -> set[str]:
                 first = node.args[0]
                 if name == "unknown" and isinstance(first, ast.Constant):
                     found.add("UNKNOWN_" + str(first.value).upper().replace(" ", "_"))
-                elif name.endswith("Error") or name in ("error", "__init__"):
+                elif name.endswith("Error") or name in ("error", "__init__", "Fault"):
                     found |= _conditions(first)
             elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and node.value.elts:
                 found |= _conditions(node.value.elts[0])

@@ -80,7 +80,7 @@ def test_modules_stay_small() -> None:
 
 
 def test_public_names() -> None:
-    assert headrace.__all__ == ["HeadraceError", "Info", "Session", "connect"]
+    assert headrace.__all__ == ["HeadraceError", "Info", "Session", "aggregate", "connect"]
     public = {name for name in dir(headrace.Session) if not name.startswith("_")}
     known = "advance arrow changes close execute explain feed refresh run spark sql status table"
     assert public == set(known.split())

@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.algebra.user_aggregates.declared import aggregate
     from headrace.errors import HeadraceError
     from headrace.runtime.info import Info
     from headrace.session import Session, connect
 
-__all__ = ["HeadraceError", "Info", "Session", "connect"]
+__all__ = ["HeadraceError", "Info", "Session", "aggregate", "connect"]
 __version__ = "0.1.0"
 
 # Imported when asked for: an engine's tasks import this package too, and need little of it.
@@ -18,6 +19,7 @@ _HOMES = {
     "HeadraceError": "headrace.errors",
     "Info": "headrace.runtime.info",
     "Session": "headrace.session",
+    "aggregate": "headrace.algebra.user_aggregates.declared",
     "connect": "headrace.session",
 }
 

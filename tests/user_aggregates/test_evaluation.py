@@ -5,21 +5,22 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import DefinitionError
-from headrace.maintenance.user_aggregates import blocks, evaluating
 from headrace.session import Session
 from tests.conftest import ordered, rows, tagged
-from tests.user_aggregates import plain
 
-TOTAL = "CREATE AGGREGATE total(x DOUBLE) : DOUBLE { INITIALIZE: ITERATE: { } TERMINATE: { SELECT 1; } }"
-RUNNING = "CREATE AGGREGATE running(x DOUBLE) : DOUBLE { INITIALIZE: ITERATE: { } }"
-TWO = "CREATE AGGREGATE two(x DOUBLE) : (a DOUBLE, b DOUBLE) { INITIALIZE: ITERATE: { } TERMINATE: { SELECT 1; } }"
-
-
-@pytest.fixture(autouse=True)
-def _plain_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "run_whole", plain.run_whole)
-    monkeypatch.setattr(evaluating, "builtin", plain.builtin)
-    monkeypatch.setattr("headrace.runtime.aggregates.check", lambda definition, known: None)
+STATE = """TABLE state(s DOUBLE);
+  INITIALIZE: {{ INSERT INTO state VALUES (x); {tell} }} ITERATE: {{ UPDATE state SET s = s + x; {tell} }}"""
+TOTAL = (
+    f"CREATE AGGREGATE total(x DOUBLE) : DOUBLE {{ {STATE.format(tell='')}"
+    " TERMINATE: { INSERT INTO RETURN SELECT s FROM state; } }"
+)
+RUNNING = (
+    f"CREATE AGGREGATE running(x DOUBLE) : DOUBLE {{ {STATE.format(tell='INSERT INTO RETURN SELECT s FROM state;')} }}"
+)
+TWO = (
+    f"CREATE AGGREGATE two(x DOUBLE) : (a DOUBLE, b DOUBLE) {{ {STATE.format(tell='')}"
+    " TERMINATE: { INSERT INTO RETURN SELECT s, s + 1 FROM state; } }"
+)
 
 
 @pytest.fixture
@@ -120,13 +121,16 @@ def test_views_and_streams_follow(bids: Session) -> None:
     assert tagged(bids.changes("sums"))[-2:] == [("+", 1, 101.0, 10), ("+", 3, 7.0, 11)]
     assert "order" in str(bids.sql("EXPLAIN sums"))
     assert "order" in str(bids.sql("EXPLAIN SELECT running(price) FROM Bid"))
-    for text in ("DROP AGGREGATE total", "CREATE OR REPLACE AGGREGATE total(x INT) : INT { INITIALIZE: { } }"):
+    for text in (
+        "DROP AGGREGATE total",
+        "CREATE OR REPLACE AGGREGATE total(x INT) : INT { INITIALIZE: { INSERT INTO RETURN VALUES (x); } }",
+    ):
         with pytest.raises(DefinitionError) as error:
             bids.sql(text)
         assert error.value.condition == "STILL_NEEDED"
         assert "weights" in error.value.message
     with pytest.raises(DefinitionError) as error:
-        bids.sql("CREATE AGGREGATE sum(x INT) : INT { INITIALIZE: { } }")
+        bids.sql("CREATE AGGREGATE sum(x INT) : INT { INITIALIZE: { INSERT INTO RETURN VALUES (x); } }")
     assert error.value.condition == "STILL_NEEDED"
 
 
@@ -155,7 +159,7 @@ def test_rows_leave_by_the_clock(bids: Session) -> None:
     bids.sql("ADVANCE CLOCK TO 112")
     assert tagged(bids.changes("left")) == [("+", 1.0, 100), ("+", 3.0, 104), ("+", 2.0, 110)]
     bids.sql("ADVANCE CLOCK TO 120")
-    assert tagged(bids.changes("left"))[3:] == [("+", 0.0, 114)]
+    assert tagged(bids.changes("left"))[3:] == [("+", None, 114)]  # of nothing there is no sum
 
 
 def test_at_an_earlier_time(bids: Session) -> None:

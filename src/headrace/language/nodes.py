@@ -142,3 +142,10 @@ class Now(exp.Expression):
 RELATION_TO_STREAM: dict[str, type[RelationToStream]] = {
     node.spelling.upper(): node for node in (Istream, Dstream, Rstream, Wstream, IstreamRestore, RstreamRestore)
 }
+
+
+def goes_by_clock(window: SlidingWindow) -> bool:
+    """Whether results of the window come when it is time, though nothing arrives: rows leave, or a slot ends."""
+    spec = window.args.get("spec")
+    ranges = spec is not None and str(spec.args.get("kind")).upper() == "RANGE"
+    return bool(window.args.get("active") or (window.args.get("slide") and ranges))

@@ -79,7 +79,7 @@ class Query:
         """Whether the result depends on the time itself: through Now, or a window that rows leave as it goes on."""
         if self.tree.find(nodes.StreamWindow, nodes.Now) is not None:
             return True
-        return any(window.args.get("active") for window in self.tree.find_all(nodes.SlidingWindow))
+        return any(nodes.goes_by_clock(window) for window in self.tree.find_all(nodes.SlidingWindow))
 
     def at_part(self, part: int) -> Query:
         """The query with its part variable set: `M[j-1]` becomes `M[6]` for part 7."""

@@ -200,7 +200,7 @@ class Logs:
             return None
         if columns is not None and (item.log == "append" or inserts_only) and item.log != "upsert":
             timed = any(_sticks_out(part, upto, since) for part in touched) or extra or item.option("exposes_ts")
-            named = {*columns, *(["__t"] if timed else [])}
+            named = {*columns, *extra, *(["__t"] if timed else [])}
             schema = pa.schema([field for field in schema if field.name in named] or [schema.field(0)])
             upto, since = (upto, since) if timed else (None, None)
         paths = [path for part in touched for path in part.files]

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from headrace.algebra.clock_reads import Crossing
-from headrace.algebra.user_aggregates.windows_of_calls import active_lengths
+from headrace.algebra.user_aggregates.forms import Form
+from headrace.algebra.user_aggregates.windows_of_calls import clock_forms
 from headrace.language import Query, RelationRef
 from headrace.maintenance.grids import NOT_YET, Grid, Multiples, Points, Times
 from headrace.maintenance.logs import Logs, tag_names
@@ -171,12 +172,12 @@ def _timed(relations: Relations, query: Query, start: int | None, end: int | Non
     asked = relations.asked(query)
     references = asked.query.relations()
     found = []
-    leaving = active_lengths(query)
+    forms = clock_forms(query)
     for ref in dict.fromkeys(references):
         item = relations.source.find(ref.name)
         if ref.window is None:
             found.append(times_of(relations, item, start, end))
-            found += [_leaving(relations, item, length, start, end) for length in leaving]
+            found += [_told_at(relations, item, form, start, end) for form in forms]
         else:
             first = None if start is None else start - reach_back(ref.window)
             found.append(turns(ref.window, times_of(relations, item, first, end)))
@@ -187,10 +188,11 @@ def _timed(relations: Relations, query: Query, start: int | None, end: int | Non
     return found
 
 
-def _leaving(relations: Relations, item: Object, length: int, start: int | None, end: int | None) -> np.ndarray:
-    """The times at which rows leave windows with ACTIVE EXPIRATION: they are in it to the end of its length."""
-    times = times_of(relations, item, None if start is None else start - length - 1, end)
-    return np.concatenate([times + length, times + length + 1])
+def _told_at(relations: Relations, item: Object, form: Form, start: int | None, end: int | None) -> np.ndarray:
+    """The times at which a window of a call has results of the clock: its rows leave, or its slots end."""
+    back = form.slide or form.length or 0
+    times = times_of(relations, item, None if start is None else start - back, end)
+    return times + back if form.slide is None else (times // form.slide + 1) * form.slide
 
 
 def _crossed(relations: Relations, ref: RelationRef, crossing: Crossing, end: int | None) -> np.ndarray:

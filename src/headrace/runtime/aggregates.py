@@ -6,12 +6,15 @@ replaced or dropped under views, streams or other aggregates that call that name
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
 from headrace.algebra.user_aggregates.called import called_in, called_in_body, can_be_called
 from headrace.algebra.user_aggregates.checking import check
+from headrace.algebra.user_aggregates.classes import speaks_of_windows
+from headrace.algebra.user_aggregates.declared import declared_texts
 from headrace.algebra.user_aggregates.definition import Definition, Versions, definition_of
 from headrace.errors import DefinitionError, Place
 from headrace.language import (
@@ -38,6 +41,9 @@ LIBRARY = "headrace.aggregates"
 
 def create_aggregate(transaction: Transaction, statement: CreateAggregate) -> bool:
     """Define a version of an aggregate; False where it is already there as it is."""
+    if statement.external is not None and not statement.window and speaks_of_windows(statement.external):
+        # Said in the text, so that the class need not be there for it to be known.
+        statement = replace(statement, window=True)
     definition = definition_of(statement)
     text = replace(statement, or_replace=False).sql()
     old = _stored(transaction, definition.name, window=definition.window)
@@ -191,14 +197,28 @@ def describe_aggregate(snapshot: Snapshot, statement: Describe) -> Info | None:
         rows += [(column.name, column.type or "any", f"result of the {note}") for column in definition.returns]
         for table in definition.tables:
             rows += [(f"{table.name}.{column.name}", column.type or "any", "state") for column in table.columns]
-        if definition.blocking:
-            rows.append(("", "", "blocking: it tells its result when its input has ended"))
+        rows += [("", "", note) for note in _notes(definition, known_aggregates(snapshot))]
         if statement.extended:
             rows += [("called by", ", ".join(users_of(snapshot, definition.name)) or "nothing", "")]
             rows += [("definition", item.definition, "")]
     if not found:
         return None
     return Info("DESCRIBE", definition_in(found[0]).name, ("column", "type", "note"), rows)
+
+
+def _notes(definition: Definition, known: Mapping[str, Versions]) -> list[str]:
+    """What else there is to tell of a version."""
+    try:
+        notes = ["blocking: it tells its result when its input has ended"] if definition.blocking else []
+        program = check(definition, known)
+        if program is not None:
+            slow = "; ".join(program.slow)
+            notes.append(f"compiled to Python, because {slow}" if slow else "compiled to machine code")
+        elif definition.external is None:
+            notes.append("compiled for the types that it is called with")
+        return notes
+    except DefinitionError as error:  # its class is not here
+        return [error.message]
 
 
 def library() -> dict[str, str]:
@@ -210,17 +230,22 @@ def library() -> dict[str, str]:
 
 
 def load_aggregates(transaction: Transaction, statement: LoadAggregates) -> list[str]:
-    """Define aggregates of the library, and those that they call. Returns the names of the new ones."""
+    """Define aggregates of the library, and those that they call. Returns the names of the new ones.
+
+    By their names, classes are loaded too that were declared in this process; they come before the library.
+    """
+    asked = [name.lower() for name in statement.names]
     texts = library()
+    wanted = asked or list(texts)
+    texts = {**texts, **{name: text for name, text in declared_texts().items() if name in asked}}
     for name in statement.names:
         if name.lower() not in texts:
             raise DefinitionError(
                 "UNKNOWN_AGGREGATE",
-                f"The library has no aggregate called {name}.",
+                f"The library has no aggregate called {name}, and none was declared by @headrace.aggregate.",
                 hint=f"It has: {', '.join(texts)}." if texts else "It is empty.",
                 place=statement.place,
             )
-    wanted = [name.lower() for name in statement.names] or list(texts)
     made: dict[str, bool] = {}
     for name in wanted:
         _load(transaction, name, texts, made)
@@ -243,7 +268,7 @@ def _load(transaction: Transaction, name: str, texts: dict[str, str], made: dict
         if old is not None:
             raise DefinitionError(
                 "NAME_TAKEN",
-                f"There already is another {kind_of(definition)} called {definition.name} than that of the library.",
+                f"There already is another {kind_of(definition)} called {definition.name} than the one to load.",
                 hint=f"DROP AGGREGATE {quote_name(definition.name)}, then LOAD AGGREGATES {quote_name(name)}.",
             )
         create_aggregate(transaction, one)

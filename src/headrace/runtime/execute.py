@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from headrace.algebra.monotonic import equal_with_times
 from headrace.errors import DefinitionError, HeadraceError, NotYetMaintained
 from headrace.language import (
     AdvanceClock,
@@ -106,7 +108,8 @@ def _stream(home: Home, listeners: Listeners, statement: CreateStream) -> Info:
     if over is not None and over.kind != "source":
         return _view(home, listeners, stream_over_relation(statement, over))
     if statement.query is not None:
-        return _view(home, listeners, statement)
+        merged = equal_with_times(statement.query, lambda name: _time_column(home.snapshot().get(name)))
+        return _view(home, listeners, replace(statement, query=merged))
     with home.transaction(statement.name_of_statement) as transaction:
         stream, source = create_stream(transaction, statement)
         # The port is opened before the commit: if that fails, nothing is declared.
@@ -116,6 +119,13 @@ def _stream(home: Home, listeners: Listeners, statement: CreateStream) -> Info:
     if listener is not None and source is not None:
         listeners.adopt(source, listener)
     return _made(statement, f"Created stream {stream.name}.")
+
+
+def _time_column(item: Object | None) -> str | None:
+    """The column that a stream's times are in, if it shows them."""
+    if item is None or item.log != "append":
+        return None
+    return item.time_column or ("TS" if item.option("exposes_ts") else None)
 
 
 def _table(home: Home, _listeners: Listeners, statement: CreateTable) -> Info:

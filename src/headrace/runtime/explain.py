@@ -20,6 +20,8 @@ from headrace.language import (
 from headrace.language.synchronized import BETWEEN
 from headrace.maintenance.user_aggregates.evaluating import calls_aggregates
 from headrace.runtime.books import book_of
+from headrace.runtime.call_steps import Steps, steps_of
+from headrace.runtime.call_text import call_lines
 from headrace.runtime.declared_together import Common, common_views
 from headrace.runtime.describe import LOGS, key_sentence
 from headrace.runtime.estimates import plan_lines, rows_of, whole_line
@@ -168,7 +170,10 @@ def _plan(home: Home, snapshot: Snapshot, item: Object) -> list[str]:
     """The plan of a view, or why there is none."""
     if mode_of(item).never:
         return [whole_line(home.engine, snapshot, snapshot.needs(item))]
-    plan = find_plan(home, snapshot, item, query_of(item))
+    steps = steps_of(home, home.relations(), item, query_of(item))
+    if isinstance(steps, Steps):
+        return ["", *call_lines(steps, kept=bool(states_of(snapshot, item)))]
+    plan = steps or find_plan(home, snapshot, item, query_of(item))
     if isinstance(plan, str):
         return [f"It has no plan by its changes: {plan}.", whole_line(home.engine, snapshot, snapshot.needs(item))]
     kept = bool(states_of(snapshot, item))
@@ -232,7 +237,10 @@ def explain_maintenance(home: Home, item: Object) -> str:
         return "\n".join([*part_lines(home, snapshot, item), "", *functions_of(snapshot, item)])
     if mode_of(item).never:
         return _whole(home, snapshot, item, "REFRESH POLICY FULL asks for it")
-    plan = find_plan(home, snapshot, item, query_of(item))
+    steps = steps_of(home, home.relations(), item, query_of(item))
+    if isinstance(steps, Steps):
+        return "\n".join(call_lines(steps, kept=bool(states_of(snapshot, item)), programs=True))
+    plan = steps or find_plan(home, snapshot, item, query_of(item))
     if isinstance(plan, str):
         return _whole(home, snapshot, item, plan)
     kept = states_of(snapshot, item)
@@ -315,7 +323,10 @@ def _would(home: Home, snapshot: Snapshot, view: Object, inputs: Sequence[Object
     if mode.never:
         lines.insert(0, f"{view.name} would be maintained by recompute, because that is asked for.")
         return [*lines, whole_line(home.engine, snapshot, inputs)]
-    plan = find_plan(home, snapshot, view, query)
+    steps = steps_of(home, home.relations(), view, query)
+    if isinstance(steps, Steps):
+        return [f"{view.name} would be maintained by its changes.", *lines, "", *call_lines(steps, kept=False)]
+    plan = steps or find_plan(home, snapshot, view, query)
     if isinstance(plan, str):
         if mode.strict:
             first = (

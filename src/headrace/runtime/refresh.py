@@ -21,6 +21,7 @@ from headrace.maintenance.relations import Relations
 from headrace.maintenance.sync_points import last_full_point
 from headrace.planner.cost import Costs
 from headrace.runtime.books import Book, Way, book_of, note
+from headrace.runtime.call_steps import NoStep, Stepping, Steps, steps_of
 from headrace.runtime.deltas import Deltas
 from headrace.runtime.differential import (
     build_states,
@@ -295,7 +296,10 @@ class _Refresh:
     def run(self) -> _Done:
         if self.mode.never:
             return self._whole("that was asked for", None)
-        plan = find_plan(self.home, self.transaction.base, self.view, self.query)
+        steps = steps_of(self.home, self.relations, self.view, self.query)
+        if isinstance(steps, Steps):
+            return self._stepped(steps)
+        plan = steps or find_plan(self.home, self.transaction.base, self.view, self.query)
         if isinstance(plan, str):
             if self.mode.strict:
                 raise refuse(self.view, plan)
@@ -325,6 +329,23 @@ class _Refresh:
             if self.mode.strict:
                 raise cannot_follow(self.view, str(error)) from error
             return self._whole(str(error), plan)
+
+    def _stepped(self, steps: Steps) -> _Done:
+        """Take in the rows that are new, one after another; all of them where that cannot be done."""
+        work = Stepping(self.home, self.transaction, self.relations, self.view, steps)
+        reached = self.reached.get(steps.item.id)
+        reason = FIRST_TIME
+        if self.last is not None:
+            try:
+                done = work.go_on(self.last, self.point, reached)
+                told = f"{counted(done.rows_in, 'new row')}, {counted(done.groups, 'group')} of state looked at"
+                return _Done(DIFFERENTIAL, told, done.rows_in, done.rows_out)
+            except NoStep as error:
+                if self.mode.strict:
+                    raise cannot_follow(self.view, str(error)) from error
+                reason = str(error)
+        done = work.begin(self.point, reached)
+        return _Done(RECOMPUTE, reason, done.rows_in, done.rows_out)
 
     def _way(
         self, plan: Plan, kept: dict[tuple[int, str], Held], book: Book, last: RefreshRecord, place: RefreshRecord

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headrace.errors import DefinitionError, EngineError
 from headrace.language import Query
+from headrace.runtime.call_steps import Steps, steps_of
 from headrace.runtime.home import Home
 from headrace.runtime.plans import Plan, plan_of
 from headrace.runtime.scans import NoPlan
@@ -85,7 +86,13 @@ def strategy_changed(newest_first: Sequence[RefreshRecord]) -> str | None:
 
 def check_strict(home: Home, snapshot: Snapshot, view: Object, query: Query) -> None:
     """Refuse INCREMENTAL STRICT for a view that has no plan."""
-    if mode_of(view).strict and isinstance(plan := find_plan(home, snapshot, view, query), str):
+    if not mode_of(view).strict:
+        return
+    steps = steps_of(home, home.relations(), view, query)
+    if isinstance(steps, Steps):
+        return
+    plan = steps or find_plan(home, snapshot, view, query)
+    if isinstance(plan, str):
         raise refuse(view, plan)
 
 

@@ -461,3 +461,13 @@ def _direction(one: exp.Expr) -> str:
     words = " DESC" if one.args.get("desc") else " ASC"
     nulls = one.args.get("nulls_first")
     return words + ("" if nulls is None else f" NULLS {'FIRST' if nulls else 'LAST'}")
+
+
+def column_texts(inner: Query) -> dict[str, str]:
+    """What stands behind each name that an inner query gives."""
+    return {item.alias: headrace_sql(_uncast(item.this)) for item in inner.tree.expressions if item.alias}
+
+
+def _uncast(value: exp.Expr) -> exp.Expr:
+    # An argument is cast to the type of its parameter, which is not what was written.
+    return value.this if isinstance(value, exp.Cast) else value

@@ -146,3 +146,15 @@ def _visible(select: exp.Select) -> list[exp.CTE]:
             inside = above
         above = above.parent
     return list({cte.alias.lower(): cte for cte in found}.values())
+
+
+def is_row_wise(query: Query) -> bool:
+    """Whether a query over one relation says of each row by itself whether and how it is shown."""
+    tree = query.tree
+    if not isinstance(tree, exp.Select) or query.output is not None:
+        return False
+    said = {key for key, value in tree.args.items() if value}
+    if said - {"expressions", "from_", "where", "kind"}:
+        return False
+    inside = [*tree.expressions, *([tree.args["where"]] if tree.args.get("where") else [])]
+    return not any(node.find(exp.Query, exp.AggFunc, exp.Window, exp.UDTF, exp.Explode) for node in inside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headrace.algebra.user_aggregates.builtins import builtin
+from headrace.algebra.user_aggregates.classes import check_class
 from headrace.algebra.user_aggregates.definition import INWINDOW, Definition, Versions
 from headrace.algebra.user_aggregates.forms import Form, Way
 from headrace.algebra.user_aggregates.programs import Program, program_of
@@ -20,10 +21,10 @@ def lookup(known: Mapping[str, Versions], name: str, types: Sequence[str]) -> Ve
 
 
 def check(definition: Definition, known: Mapping[str, Versions], place: Place | None = None) -> Program | None:
-    """Refuse what cannot be compiled, saying where and why. Gives the program, where it is SQL."""
+    """Refuse what cannot be compiled, saying where and why. Gives the program, where the types are known."""
     _check_names(definition, place)
     if definition.external is not None:
-        return None
+        check_class(definition.external, len(definition.parameters), window=definition.window, place=place)
     _check_blocks(definition, place)
     _check_types(definition, place)
     others = {**known, definition.name.lower(): _with(known, definition)}

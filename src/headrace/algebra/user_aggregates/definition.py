@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from headrace.algebra.user_aggregates.classes import written
 from headrace.language import CreateAggregate
 from headrace.language.aggregates import AggregateTable
 from headrace.language.statement import Column
@@ -33,6 +34,8 @@ class Definition:
     @property
     def blocking(self) -> bool:
         """Whether it only tells when its input has ended: a TERMINATE that is not empty."""
+        if self.external is not None:
+            return "TERMINATE" in written(self.external, window=self.window).blocks
         return bool(self.blocks.get("TERMINATE"))
 
     @property

@@ -198,35 +198,32 @@ class Frame:
 
     def _declare_outputs(self) -> None:
         declare = self.writer.declare
-        for name in ("o_p", "o_t", "o_g"):
-            declare(f"{name} = _ints(16)")
+        # Most calls tell something of each row.
+        declare("room = max(16, starts[len(starts) - 1])")
+        for name in ("o_p", "o_t"):
+            declare(f"{name} = _ints(room)")
         declare("o_n = 0")
         for number, column in enumerate(self.returns):
-            declare(f"o_{number} = {ARRAYS[kind_of(column.type)]}(16)")
-            declare(f"o_{number}_z = _bools(16)")
+            declare(f"o_{number} = {ARRAYS[kind_of(column.type)]}(room)")
+            declare(f"o_{number}_z = _bools(room)")
 
     def _out(self, codes: Sequence[Code], place: str = "ref", time: str = "t") -> None:
-        emit = self.writer.emit
         # What is told speaks of variables that change below.
         codes = [self.writer.kept(code) for code in codes]
-        for array, value in (("o_p", place), ("o_t", time), ("o_g", "g")):
-            emit(f"{array} = _fit({array}, o_n)")
-            emit(f"{array}[o_n] = {value}")
+        values = [("o_p", place), ("o_t", time)]
         for number, code in enumerate(codes):
-            for array, value in ((f"o_{number}", code.value), (f"o_{number}_z", code.null)):
-                emit(f"{array} = _fit({array}, o_n)")
-                emit(f"{array}[o_n] = {value}")
-        emit("o_n += 1")
+            values += [(f"o_{number}", code.value), (f"o_{number}_z", code.null)]
+        self.writer.put(values, "o_n")
+        self.writer.emit("o_n += 1")
 
     def _hold(self, prefix: str, codes: Sequence[Code]) -> None:
         """Put results down until they can be told."""
-        emit = self.writer.emit
         codes = [self.writer.kept(code) for code in codes]
+        values = []
         for number, code in enumerate(codes):
-            for array, value in ((f"{prefix}_{number}", code.value), (f"{prefix}_{number}_z", code.null)):
-                emit(f"{array} = _fit({array}, {prefix}_n)")
-                emit(f"{array}[{prefix}_n] = {value}")
-        emit(f"{prefix}_n += 1")
+            values += [(f"{prefix}_{number}", code.value), (f"{prefix}_{number}_z", code.null)]
+        self.writer.put(values, f"{prefix}_n")
+        self.writer.emit(f"{prefix}_n += 1")
 
     def _held(self, prefix: str, row: str, columns: Sequence[Column]) -> list[Code]:
         kinds: list[Kind] = [kind_of(column.type) for column in columns]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headrace.algebra.user_aggregates.definition import INWINDOW, Definition, Versions
+from headrace.algebra.user_aggregates.external_bodies import ExternalBody
 from headrace.algebra.user_aggregates.forms import Form, Way
 from headrace.algebra.user_aggregates.frames import Frame, Section, arrays_of
 from headrace.algebra.user_aggregates.selects import OnRow
@@ -97,7 +98,12 @@ class _Assembly(Frame):
         return with_types(definition, self._types)
 
     def _body(self, definition: Definition, prefix: str) -> Body:
-        return Body(self.writer, self.known, self._typed(definition), prefix, self._look)
+        kind = Body if definition.external is None else ExternalBody
+        return kind(self.writer, self.known, self._typed(definition), prefix, self._look)
+
+    @property
+    def _bodies(self) -> list[Body]:
+        return [body for body in (self.base, self.over) if body is not None]
 
     def _look(self, name: str, types: Sequence[str]) -> Versions | None:
         # Inside its own versions an aggregate's name means its base version, built in or not.
@@ -109,9 +115,8 @@ class _Assembly(Frame):
 
     def program(self) -> Program:
         writer = self.writer
-        for body in (self.base, self.over):
-            if body is not None:
-                body.declare()
+        for body in self._bodies:
+            body.declare()
         self._declare_outputs()
         writer.depth = 1
         with writer.block("for g in range(len(starts) - 1):"):
@@ -124,6 +129,8 @@ class _Assembly(Frame):
             writer.emit("held = helds[g]")
             for section in self.sections:
                 self._load(section)
+            for body in self._bodies:
+                body.opened()
             with writer.block("for r in range(starts[g], starts[g + 1]):"):
                 writer.emit("t = times[r]")
                 writer.emit("seq += 1")
@@ -133,15 +140,13 @@ class _Assembly(Frame):
             self._end()
             for name, value in _SCALARS:
                 writer.emit(f"{name}[g] = {value}")
-            due = "9223372036854775807"
-            if self.way == "active":
-                window = self._window
-                due = f"({window.prefix}_k[{window.first}] + length if {window.first} < {window.count} else {due})"
-            writer.emit(f"dues[g] = {due}")
+            writer.emit(f"dues[g] = {self._due}")
+            for body in self._bodies:
+                body.closed()
             for section in self.sections:
                 self._save(section)
         writer.depth = 1
-        outputs = ["o_n", "o_p", "o_t", "o_g"]
+        outputs = ["o_n", "o_p", "o_t"]
         for number in range(len(self.returns)):
             outputs += [f"o_{number}", f"o_{number}_z"]
         for section in self.sections:
@@ -151,6 +156,19 @@ class _Assembly(Frame):
             self._text(), self.parameters, self.returns, tuple(self.sections), self._refers, self._slow(),
             frozenset(self.known.nullable),
         )  # fmt: skip
+
+    @property
+    def _due(self) -> str:
+        """Text for the time at which the clock alone brings something about."""
+        never = "9223372036854775807"
+        if self.way == "active":
+            window = self._window
+            return f"({window.prefix}_k[{window.first}] + length if {window.first} < {window.count} else {never})"
+        if not self._holds:
+            return never
+        if self.way == "panes":
+            return f"min(slot if on else {never}, slot2 if p_n > 0 else {never})"
+        return f"(slot if {'on' if self.way == 'tumble' else 'p_n > 0'} else {never})"
 
     def _slow(self) -> tuple[str, ...]:
         told = [(column.name, "is", column.type) for column in (*self.parameters, *self.returns)]
@@ -312,9 +330,7 @@ class _Assembly(Frame):
         for number in self._kept_numbers:
             values[f"{p}_{number}"] = codes[number].value
             values[f"{p}_{number}_z"] = codes[number].null
-        for array in arrays:
-            writer.emit(f"{array} = _fit({array}, {p}_n)")
-            writer.emit(f"{array}[{p}_n] = {values[array]}")
+        writer.put([(array, values[array]) for array in arrays], f"{p}_n")
         writer.emit(f"{p}_n += 1")
         writer.emit(f"{p}_new = True")
 

@@ -106,6 +106,12 @@ class Body:
                     self._writer.declare(f"{table.prefix}_{number} = {ARRAYS[kind]}(8)")
                     self._writer.declare(f"{table.prefix}_{number}_z = _bools(8)")
 
+    def opened(self) -> None:
+        """What is done when all that a group keeps has been taken into variables."""
+
+    def closed(self) -> None:
+        """What is done before the variables are put down again."""
+
     def clear(self) -> None:
         for table in self.stored:
             self._writer.emit(f"{table.count} = 0")
@@ -231,14 +237,18 @@ class Body:
             for number, column in enumerate(table.columns):
                 code = given.get(number, Code(DEFAULTS[table.kind(number)], table.kind(number), "True"))
                 kept.append(writer.kept(self._selects.expressions.stored(code, column.type, tree)))
+            if table.single:
+                for number, code in enumerate(kept):
+                    self._store(table, number, table.count, code)
+                writer.emit(f"{table.count} = 1")
+                return
+            values = []
             for number, code in enumerate(kept):
-                if not table.single:
-                    name = f"{table.prefix}_{number}"
-                    writer.emit(f"{name} = _fit({name}, {table.count})")
-                    if self._is_nullable(table, number, code):
-                        writer.emit(f"{name}_z = _fit({name}_z, {table.count})")
-                self._store(table, number, table.count, code)
-            writer.emit(f"{table.count} = 1" if table.single else f"{table.count} += 1")
+                values.append((f"{table.prefix}_{number}", code.value))
+                if self._is_nullable(table, number, code):
+                    values.append((f"{table.prefix}_{number}_z", code.null))
+            writer.put(values, table.count)
+            writer.emit(f"{table.count} += 1")
 
         self._each(tree, scope, len(numbers), put)
         del self._selects.bounds[table.name]
@@ -420,15 +430,15 @@ class Body:
         if _named(base) in self._calling:
             chain = " calls ".join([*(one.split()[0] for one in self._calling), base.name])
             raise Fault("RECURSIVE_AGGREGATE", f"an aggregate cannot call itself: {chain}", node)
-        if base.external is not None:
-            raise Fault(
-                "NOT_IN_A_BODY", f"{base.name} is written in Python, and a body calls what is written in SQL", node
-            )
         return _NestedCall(self, base, arguments)
 
     def nested_body(self, definition: Definition) -> tuple[Body, str]:
+        # A class in Python is a body too: a kind of this one, so its module imports this one.
+        from headrace.algebra.user_aggregates.external_bodies import ExternalBody
+
         prefix = self._writer.fresh("m") + "_"
-        return Body(self._writer, self._known, definition, prefix, self._lookup, self._calling), prefix
+        kind = Body if definition.external is None else ExternalBody
+        return kind(self._writer, self._known, definition, prefix, self._lookup, self._calling), prefix
 
 
 class _NestedCall:
@@ -459,12 +469,11 @@ class _NestedCall:
         writer.emit(f"{self._count} = 0")
 
     def _give(self, codes: list[Code]) -> None:
-        writer = self._writer
+        values = []
         for (name, null), code in zip(self._returns, codes, strict=True):
-            for array, value in ((name, code.value), (null, code.null)):
-                writer.emit(f"{array} = _fit({array}, {self._count})")
-                writer.emit(f"{array}[{self._count}] = {value}")
-        writer.emit(f"{self._count} += 1")
+            values += [(name, code.value), (null, code.null)]
+        self._writer.put(values, self._count)
+        self._writer.emit(f"{self._count} += 1")
 
     def step(self, arguments: Sequence[Code], node: exp.Expr) -> None:
         parameters = self._body.definition.parameters

@@ -5,7 +5,7 @@ A value is two expressions: what it is, and whether it is NULL. Where it is, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -97,6 +97,14 @@ class Writer:
         if len(self.lines) == before:
             self.emit("pass")
         self.depth -= 1
+
+    def put(self, values: Sequence[tuple[str, str]], row: str) -> None:
+        """Put values into arrays that have room for as many rows each, at a row that may be the next."""
+        with self.block(f"if {row} >= len({values[0][0]}):"):
+            for array, _value in values:
+                self.emit(f"{array} = _fit({array}, {row})")
+        for array, value in values:
+            self.emit(f"{array}[{row}] = {value}")
 
     def fresh(self, stem: str = "v") -> str:
         self._count += 1

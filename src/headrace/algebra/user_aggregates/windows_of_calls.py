@@ -68,11 +68,10 @@ def form_of(window: exp.Window | None, place: Place | None) -> Form:
     return Form("range", length, _duration(slide, place))
 
 
-def active_lengths(query: Query) -> tuple[int, ...]:
-    """The lengths of the windows that rows leave by the clock."""
-    active = [window for window in query.tree.find_all(nodes.SlidingWindow) if window.args.get("active")]
-    lengths = [form_of(window, query.place).length for window in active]
-    return tuple(dict.fromkeys(length for length in lengths if length is not None))
+def clock_forms(query: Query) -> tuple[Form, ...]:
+    """The windows of a query that have results when it is time, though nothing arrives."""
+    found = [window for window in query.tree.find_all(nodes.SlidingWindow) if nodes.goes_by_clock(window)]
+    return tuple(dict.fromkeys(form_of(window, query.place) for window in found))
 
 
 def _count(length: exp.Expr, place: Place | None, *, least: int) -> int:

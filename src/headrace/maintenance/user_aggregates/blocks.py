@@ -14,6 +14,7 @@ from headrace.algebra.user_aggregates.forms import Form, way_of
 from headrace.language.statement import Column
 from headrace.language.types import ddl_type
 from headrace.maintenance.kernels.tables import heads
+from headrace.maintenance.user_aggregates.batches import machine_of
 from headrace.maintenance.user_aggregates.machine import Machine, Ran, overflow
 from headrace.storage.bags import codes
 
@@ -54,7 +55,7 @@ class Block:
         types = [ddl_type(schema.field(name).type) for name in call.arguments]
         way = way_of(call.versions, call.form, streaming=self.streaming)
         known = {**self.known, call.versions.name.lower(): call.versions}
-        return Machine(
+        return machine_of(
             call.versions, call.form, way, lambda name, given: lookup(known, name, given), types, passed, ends=ends,
             native=native,
         )  # fmt: skip
@@ -79,7 +80,8 @@ class Groups:
 def grouped(rows: pa.Table, partition: Sequence[str]) -> Groups:
     """The groups of some rows, which stand in the order of the stream. NULL is a group like any other."""
     if not partition:
-        return Groups(np.arange(rows.num_rows), np.array([0, rows.num_rows][: 1 + bool(rows.num_rows)], dtype=np.int64))
+        ends = [0, rows.num_rows] if rows.num_rows else [0]
+        return Groups(np.arange(rows.num_rows), np.array(ends, dtype=np.int64))
     ids = codes(rows, list(partition))
     order = np.argsort(ids, kind="stable")
     return Groups(order, np.append(heads(ids[order]), rows.num_rows).astype(np.int64))
@@ -87,16 +89,20 @@ def grouped(rows: pa.Table, partition: Sequence[str]) -> Groups:
 
 def run_call(machine: Machine, call: Call, rows: pa.Table, groups: Groups, states: pa.Table | None, upto: int) -> Ran:
     """One call over rows that stand in the order of the stream. Its results stand for rows as they stand there."""
-    at = pa.array(groups.order)
     beside = [column.name for column in machine.passed]
-    arguments = [rows.column(name).take(at) for name in call.arguments]
-    passed = rows.select(beside).take(at) if machine.remembers_rows else rows.select(beside)
-    times = rows.column("__t").to_numpy()[groups.order]
+    if call.partition:
+        at = pa.array(groups.order)
+        arguments = [rows.column(name).take(at) for name in call.arguments]
+        passed = rows.select(beside).take(at) if machine.remembers_rows else rows.select(beside)
+        times = rows.column("__t").to_numpy()[groups.order]
+    else:
+        arguments, passed = [rows.column(name) for name in call.arguments], rows.select(beside)
+        times = rows.column("__t").to_numpy()
     try:
         ran = machine.run(arguments, passed, groups.starts, times, states, upto)
     except OverflowError as error:
         raise overflow(call.versions.name) from error
-    return ran if machine.remembers_rows else replace(ran, places=groups.order[ran.places])
+    return ran if machine.remembers_rows or not call.partition else replace(ran, places=groups.order[ran.places])
 
 
 def results(block: Block, machines: Sequence[Machine], ran: Sequence[Ran]) -> pa.Table:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.maintenance.user_aggregates import plain
+from headrace.maintenance.user_aggregates.external import External
 
 Run = Callable[..., tuple[Any, ...]]
 
@@ -37,7 +38,7 @@ def has_numba() -> bool:
 @lru_cache(maxsize=512)
 def plain_run(text: str) -> Run:
     """The program as Python."""
-    names = dict(vars(plain))
+    names = {**vars(plain), "_external": External}
     exec(compile(text, "<aggregate>", "exec"), names)
     return names["run"]
 

@@ -55,7 +55,7 @@ def _is_stream(item: Object) -> bool:
 
 def evaluate_apart(relations: Relations, apart: TakenApart, time: int | None) -> Any:
     """The result at `time` of a query that was taken apart; None means now."""
-    found = {block.name: _Work(relations, block, time).results() for block in apart.blocks}
+    found = {block.name: Work(relations, block, time).results() for block in apart.blocks}
     given = {name: relations.logs.engine.frame(table) for name, table in found.items()}
     items = {name: _as_object(name, table) for name, table in found.items()}
     seen = replace(relations, source=_Beside(relations.source, items), given={**relations.given, **given})
@@ -97,7 +97,7 @@ class _Timed:
         return self.item.log != "signed"
 
 
-class _Work:
+class Work:
     """One block at one time."""
 
     def __init__(self, relations: Relations, block: Taken, time: int | None) -> None:
@@ -152,9 +152,26 @@ class _Work:
 
     def _run(self, time: int | None, upto: int | None) -> pa.Table:
         rows, types = self._rows(time)
+        return blocks.run_whole(self._resolved(types), rows, upto if self.timed is not None else None)
+
+    def _resolved(self, types: dict[str, str]) -> blocks.Block:
         calls = tuple(self._call(call, types) for call in self.block.calls)
-        block = blocks.Block(calls, self.block.passed, self.streaming, known_aggregates(self.relations.source))
-        return blocks.run_whole(block, rows, upto if self.timed is not None else None)
+        return blocks.Block(calls, self.block.passed, self.streaming, known_aggregates(self.relations.source))
+
+    def resolved(self) -> tuple[blocks.Block, Query, dict[str, str]]:
+        """The block, the inner query with the times of its rows, and the types of what that gives."""
+        assert self.timed is not None
+        frame, _order = self._timed_rows(self.timed, None)
+        kinds = _kinds(self.relations.logs.engine.checked(frame))
+        types = {name: kind if kind == "void" else normalise_type(kind) for name, kind in kinds.items()}
+        hidden = ("__t", "__seq") if self.timed.numbered else ("__t",)
+        inner = with_hidden(self.asked.outer, [(self.timed.source.alias, name, name) for name in hidden])
+        return (
+            self._resolved(types),
+            inner,
+            {name: types[name] for name in types if not name.startswith("__s")}
+            | {name: types[name] for name in hidden},
+        )
 
     # -- the calls ------------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ _SCALARS = (("began", "BOOLEAN"), ("began2", "BOOLEAN"), ("seen", "BIGINT"), ("s
 
 @dataclass(frozen=True)
 class Ran:
-    """Results: for each the row it stands for, its time, its group; and what each group keeps now.
+    """Results: for each the row it stands for, and its time; and what each group keeps now.
 
     `places` are rows of `shown`, which has the columns beside the results. `due` is when a group's next row leaves by
     the clock.
@@ -42,7 +42,6 @@ class Ran:
 
     places: np.ndarray
     times: np.ndarray
-    groups: np.ndarray
     values: pa.Table
     shown: pa.Table
     states: pa.Table
@@ -84,6 +83,11 @@ class Machine:
         return self.program.referring or any(section.referring for section in self.program.sections)
 
     @property
+    def goes_by_clock(self) -> bool:
+        """Whether the clock alone can bring results about."""
+        return self._form.active or self.program.referring
+
+    @property
     def state_columns(self) -> tuple[Column, ...]:
         """What a group keeps, as columns."""
         found = [Column(f"__{name}", type_) for name, type_ in _SCALARS]
@@ -112,8 +116,7 @@ class Machine:
         groups = len(starts) - 1
         native = self._is_native(len(times))
         if states is None:
-            schema = pa.schema([(column.name, arrow_type(column.type)) for column in self.state_columns])
-            states = pa.table([pa.nulls(groups, field.type) for field in schema], schema=schema)
+            states = self.no_states(groups)
         given = [values_of(column, one.type, native=native) for column, one in self._typed(arguments)]
         nulls = any(bool(np.any(np.asarray(mask))) for _values, mask in given) or _has_nulls(states, self.program)
         program = self.program if nulls or not native else self._lean
@@ -132,6 +135,16 @@ class Machine:
             told += self._taken(section, states, refs[2], native)
         made = (native_run if native else plain_run)(program.text)(*told)
         return self._results(program, made, shown, scalars, (lasts, helds, dues), groups)
+
+    def no_states(self, groups: int) -> pa.Table:
+        """What so many new groups keep: nothing."""
+        schema = pa.schema([(column.name, arrow_type(column.type)) for column in self.state_columns])
+        return pa.table([pa.nulls(groups, field.type) for field in schema], schema=schema)
+
+    def scalars_of(self, states: pa.Table) -> dict[str, pa.Array]:
+        """What groups keep besides rows, as it was or as it is when they begin."""
+        found = {name: _scalar(states, name, type_, True) for name, type_ in _SCALARS}
+        return {f"__{name}": pa.array(values) for name, values in found.items()}
 
     # --- In ------------------------------------------------------------------------------------------------------
 
@@ -191,7 +204,7 @@ class Machine:
         self, program: Program, made: tuple[Any, ...], shown: pa.Table, scalars: list[Any], kept: tuple[Any, ...],
         groups: int,
     ) -> Ran:  # fmt: skip
-        count, places, times, numbers, *rest = made
+        count, places, times, *rest = made
         columns = []
         for column in program.returns:
             columns.append(column_of(rest[0], rest[1], count, column.type))
@@ -211,8 +224,7 @@ class Machine:
         names = [f"r{number}" for number in range(len(columns))]
         return Ran(
             np.asarray(places[:count], dtype=np.int64), np.asarray(times[:count], dtype=np.int64),
-            np.asarray(numbers[:count], dtype=np.int64), pa.table(columns, names=names), shown, ordered,
-            np.asarray(kept[2], dtype=np.int64),
+            pa.table(columns, names=names), shown, ordered, np.asarray(kept[2], dtype=np.int64),
         )  # fmt: skip
 
     def _kept(
