@@ -28,8 +28,8 @@ def is_preceding(window: exp.Window) -> bool:
     spec = window.args.get("spec")
     return (
         isinstance(spec, exp.WindowSpec)
-        and spec.args.get("start_side") == "PRECEDING"
-        and spec.args.get("end") in (None, "CURRENT ROW")
+        and str(spec.args.get("start_side")).upper() == "PRECEDING"
+        and str(spec.args.get("end") or "CURRENT ROW").upper() == "CURRENT ROW"
         and spec.args.get("exclude") is None
     )
 
