@@ -103,6 +103,22 @@ def test_what_a_body_calls_stays(home: Session) -> None:
     home.sql("DROP AGGREGATE avg")
 
 
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("CREATE WINDOW AGGREGATE f(x INT) : INT { ITERATE: { } TERMINATE: { SELECT 1; } }", "MISPLACED_BLOCK"),
+        ("CREATE WINDOW AGGREGATE f(x INT) : INT { TABLE inwindow(a INT, b INT); ITERATE: { } }", "WRONG_COLUMN_COUNT"),
+        ("CREATE AGGREGATE f(x INT) : INT { ITERATE: { INSERT INTO RETURN VALUES (y); } }", "UNKNOWN_COLUMN"),
+    ],
+)
+def test_what_is_refused_says_where(home: Session, text: str, condition: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        home.sql(text)
+    assert error.value.condition == condition
+    assert error.value.place is not None
+    assert str(error.value).startswith("line 1, column ")
+
+
 def test_dropping_what_is_not_there(home: Session) -> None:
     assert str(home.sql("DROP AGGREGATE IF EXISTS nothing")) == "There was no nothing."
     home.sql(LAST)
@@ -110,6 +126,12 @@ def test_dropping_what_is_not_there(home: Session) -> None:
         home.sql("DROP AGGREGATE nothing")
     assert error.value.condition == "UNKNOWN_AGGREGATE"
     assert "newest" in (error.value.hint or "")
+
+
+def test_the_library_as_it_comes(home: Session) -> None:
+    assert "window_variance" in str(home.sql("LOAD AGGREGATES"))
+    assert str(home.sql("LOAD AGGREGATES")) == "They were there already."
+    assert {name for name, _kind in names(home)} == set(aggregates.library())
 
 
 def test_the_library(home: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def create_aggregate(transaction: Transaction, statement: CreateAggregate) -> bo
     if old is not None:
         known = _without(known, definition_in(old))
         transaction.end(old)
-    check(definition, known)
+    check(definition, known, statement.place)
     name = stored_name(definition.name, window=definition.window)
     transaction.create(Object(0, name, KIND, "none", text, (), None, system=True))
     return True
