@@ -67,8 +67,6 @@ def actively(
             found += [(*row[1:], *result, row[0]) for result in arrives(inside)]
             end = row[0] + seconds
             if end <= upto:
-                left = [
-                    one for at, one in enumerate(rows) if at > number and (one[0] < end)
-                ]
+                left = [one for at, one in enumerate(rows) if at > number and (one[0] < end)]
                 found += [(*row[1:], *result, end) for result in leaves(row, left)]
     return found

@@ -112,7 +112,8 @@ def told(one: Machine, batches: Sequence[Sequence[Row]], type_: str = "DOUBLE") 
         shown = ran.shown.column("id").to_pylist()
         values = zip(*(column.to_pylist() for column in ran.values.columns), strict=True)
         found += [
-            (int(time), shown[place], *cells) for time, place, cells in zip(ran.times, ran.places, values, strict=True)
+            (every[shown[place]][0], int(time), shown[place], *cells)
+            for time, place, cells in zip(ran.times, ran.places, values, strict=True)
         ]
     return sorted(found, key=lambda row: (row[0], row[1], row[2]))
 

@@ -135,7 +135,11 @@ def test_each_file_says_what_it_does(name: str) -> None:
         assert f"\n-- {column.name} " in head
     assert "\n-- result " in head
     # The call it shows, and that both versions take the same and tell the same.
-    example = " ".join(line.removeprefix("--").strip() for line in head.splitlines() if line.startswith("--   ") and not line.startswith("--    "))
+    example = " ".join(
+        line.removeprefix("--").strip()
+        for line in head.splitlines()
+        if line.startswith("--   ") and not line.startswith("--    ")
+    )
     assert name in example
     parse(example)
     if versions.base is not None and versions.window is not None:
@@ -306,7 +310,9 @@ def test_priority_sample(rows: list[Row], size: int, form: Form, seed: int) -> N
 
 def test_priority_sample_of_a_table_is_told_once() -> None:
     rows = numbered([(0, "a", word) for word in "stream"], 3)
-    found = whole(block_of("priority_sample", Form(), SAMPLE, streaming=False), table_of(rows, {"g": "STRING", **SAMPLE}), 0)
+    found = whole(
+        block_of("priority_sample", Form(), SAMPLE, streaming=False), table_of(rows, {"g": "STRING", **SAMPLE}), 0
+    )
     assert [row[4:6] for row in found] == sampled(rows)
 
 
@@ -348,9 +354,17 @@ def test_frequent_items(rows: list[Row], form: Form, seed: int) -> None:
 @given(streams(st.sampled_from("abcdefg"), st.just(4), st.just(64), size=40), st.integers(1, 20))
 def test_frequent_items_never_tells_too_little(rows: list[Row], length: int) -> None:
     arguments = {"item": "STRING", "hashes": "INT", "width": "BIGINT"}
-    found = whole(block_of("frequent_items", rows_over(length), arguments), table_of(rows, {"g": "STRING", **arguments}), 0)
+    found = whole(
+        block_of("frequent_items", rows_over(length), arguments), table_of(rows, {"g": "STRING", **arguments}), 0
+    )
     exact = naive(rows, rows_over(length), lambda w: [(sum(row[2] == w[-1][2] for row in w),)], 0, group=1)
-    same([(*row[:4], min(row[4], exact_row[4]), row[5]) for row, exact_row in zip(_sorted(found), _sorted(exact), strict=True)], exact)
+    same(
+        [
+            (*row[:4], min(row[4], exact_row[4]), row[5])
+            for row, exact_row in zip(_sorted(found), _sorted(exact), strict=True)
+        ],
+        exact,
+    )
     # Seven items in four tables of 64: hardly any share all their counters.
     assert sum(row[4] for row in found) <= 1.1 * sum(row[4] for row in exact) + 1
 

@@ -88,6 +88,7 @@ def test_describe(home: Session) -> None:
         ("state.tsum", "FLOAT", "state"),
         ("state.cnt", "INT", "state"),
         ("", "", "blocking: it tells its result when its input has ended"),
+        ("", "", "compiled to machine code"),
     ]
 
 

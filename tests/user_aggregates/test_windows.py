@@ -91,7 +91,9 @@ def upto_of(rows: list[Row], later: int) -> int:
 
 
 @settings(max_examples=400)
-@given(streams(), st.sampled_from(sorted(AGGREGATES)), FORMS, st.sampled_from(["both", "both", "base", "window"]), LATER)
+@given(
+    streams(), st.sampled_from(sorted(AGGREGATES)), FORMS, st.sampled_from(["both", "both", "base", "window"]), LATER
+)
 def test_a_call_tells_what_its_windows_hold(rows: list[Row], name: str, form: Form, which: str, later: int) -> None:
     upto = upto_of(rows, later)
     found = whole(block_of(versions_of(name, which), form), table_of(rows, COLUMNS), upto)
@@ -160,9 +162,7 @@ def plain_path(versions: Versions) -> Versions:
     """The same aggregate, not said to be ALGEBRAIC."""
     assert versions.base is not None
     assert versions.window is not None
-    return Versions(
-        versions.name, replace(versions.base, algebraic=False), replace(versions.window, algebraic=False)
-    )
+    return Versions(versions.name, replace(versions.base, algebraic=False), replace(versions.window, algebraic=False))
 
 
 PANES = st.tuples(st.sampled_from([rows_over, range_over]), st.integers(2, 12), st.integers(1, 11)).filter(

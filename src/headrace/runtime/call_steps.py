@@ -284,8 +284,11 @@ class Stepping:
         """Whether tasks can be cut by group: all calls are partitioned alike, and by what engines hash as we do."""
         partitions = {call.partition for call in self._steps.block.calls}
         kinds = [self._steps.schema.field(name).type for name in next(iter(partitions))]
-        # Rows of one time that have no numbers are put in order here.
-        return len(partitions) == 1 and can_hash(kinds) and self._steps.item.log == "append"
+        versions = [call.versions for call in self._steps.block.calls]
+        classes = [one.external for pair in versions for one in (pair.base, pair.window) if one is not None]
+        # A class of a notebook is nowhere else. Rows of one time that have no numbers are put in order here.
+        found = not any(name is not None and name.startswith("__main__:") for name in classes)
+        return len(partitions) == 1 and can_hash(kinds) and self._steps.item.log == "append" and found
 
     def _here(
         self, rows: pa.Table, held: Sequence[Held], upto: int, after: int | None

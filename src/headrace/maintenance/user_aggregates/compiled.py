@@ -76,4 +76,5 @@ def _folder() -> Path:
         pass
     passing = Path(tempfile.gettempdir()) / f"headrace-aggregates-{os.getuid()}"
     passing.mkdir(mode=0o700, exist_ok=True)
-    return passing
+    # What lies there is run: nobody else may have put it there.
+    return passing if passing.stat().st_uid == os.getuid() else Path(tempfile.mkdtemp(prefix="headrace-aggregates-"))
