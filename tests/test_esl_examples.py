@@ -252,9 +252,7 @@ def over(session: Session, call: str, window: str) -> list[float]:
     return [value for _item, value in found]
 
 
-@pytest.mark.parametrize(
-    ("text", "call"), [(EXAMPLE_7 + ";" + EXAMPLE_11, "avg(price)"), (EXAMPLE_12, "myavg(price)")]
-)
+@pytest.mark.parametrize(("text", "call"), [(EXAMPLE_7 + ";" + EXAMPLE_11, "avg(price)"), (EXAMPLE_12, "myavg(price)")])
 def test_examples_11_and_12_averages_of_windows(offers: Session, text: str, call: str) -> None:
     offers.sql(text)
     # Of the row and the one before it.
@@ -426,7 +424,11 @@ def test_example_18_larceny_in_progress(session: Session) -> None:
 
 # --- Figure 2 ------------------------------------------------------------------------------------------------------
 
-BOTH = EXAMPLE_7.replace("avg", "mean_of") + ";" + EXAMPLE_12.replace("myavg", "mean_of").replace("tsum Int, cnt", "tsum Real, cnt")
+BOTH = (
+    EXAMPLE_7.replace("avg", "mean_of")
+    + ";"
+    + EXAMPLE_12.replace("myavg", "mean_of").replace("tsum Int, cnt", "tsum Real, cnt")
+)
 ALGEBRAIC = """
 CREATE ALGEBRAIC AGGREGATE total(x REAL) : REAL
 { TABLE state(s REAL);

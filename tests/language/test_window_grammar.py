@@ -1,14 +1,14 @@
 """ESL's Figure 1: every production of the grammar of calls over windows, and what is none of it.
 
-    window_function        ::= aggregate_function OVER <window_spec>
-    window_spec            ::= ([<window_partition_clause>] <window_frame_clause> [<slide_clause>])
-    window_partition_clause ::= PARTITION BY <column_list>
-    window_frame_clause    ::= <window_frame_units> <window_frame_start>
-    window_frame_units     ::= ROWS | RANGE
-    window_frame_start     ::= UNBOUNDED PRECEDING | <window_frame_preceding>
-    window_frame_preceding ::= <value_spec> PRECEDING
-    value_spec             ::= INTEGER [UNITS]
-    slide_clause           ::= SLIDE value_spec | ACTIVE EXPIRATION
+window_function        ::= aggregate_function OVER <window_spec>
+window_spec            ::= ([<window_partition_clause>] <window_frame_clause> [<slide_clause>])
+window_partition_clause ::= PARTITION BY <column_list>
+window_frame_clause    ::= <window_frame_units> <window_frame_start>
+window_frame_units     ::= ROWS | RANGE
+window_frame_start     ::= UNBOUNDED PRECEDING | <window_frame_preceding>
+window_frame_preceding ::= <value_spec> PRECEDING
+value_spec             ::= INTEGER [UNITS]
+slide_clause           ::= SLIDE value_spec | ACTIVE EXPIRATION
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of aggregates run over rows in memory: all at once, and in pieces whose states are carried from one to the next.
+"""Calls of aggregates run over rows in memory: all at once, and in pieces with states carried between them.
 
 Rows are tuples whose first value is the time in seconds; the others go into the columns that a test names.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def pieces(
     kept: list[dict[Row, dict[str, Any]]] = [{} for _call in block.calls]
     found: list[Row] = []
     bounds = [0, *sorted(cuts), rows.num_rows]
-    for number, (first, last) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for number, (first, last) in enumerate(pairwise(bounds)):
         piece = rows.slice(first, last - first).combine_chunks()
         clock = rows.column("__t")[last - 1].as_py() - int(lag * SECOND) if last else 0
         clock = int(upto * SECOND) if number == len(bounds) - 2 else clock

@@ -61,7 +61,9 @@ def test_an_update_sees_the_table_as_it_was() -> None:
     )
     assert results(text, [1, 2, 3]) == [1, 3, 9]
     # Columns of one row are set at once.
-    swap = every_row("INSERT INTO seen VALUES (x, 7); UPDATE seen SET v = n, n = v; INSERT INTO RETURN SELECT v FROM seen;", SEEN)
+    swap = every_row(
+        "INSERT INTO seen VALUES (x, 7); UPDATE seen SET v = n, n = v; INSERT INTO RETURN SELECT v FROM seen;", SEEN
+    )
     assert results(swap, [1]) == [7]
 
 
@@ -321,6 +323,23 @@ def test_what_a_body_cannot_say(text: str, condition: str, spot: str | None) -> 
 def test_what_an_aggregate_cannot_be(text: str, condition: str) -> None:
     with pytest.raises(DefinitionError) as error:
         defined(text)
+    assert error.value.condition == condition
+
+
+@pytest.mark.parametrize(
+    ("base", "window", "condition"),
+    [
+        ("AGGREGATE f(x INT) : INT", "WINDOW AGGREGATE f(x INT, y INT) : INT", "VERSIONS_DIFFER"),
+        ("AGGREGATE f(x INT) : INT", "WINDOW AGGREGATE f(x INT) : (a INT, b INT)", "VERSIONS_DIFFER"),
+        (
+            "ALGEBRAIC AGGREGATE f(x INT) : (a INT, b INT)", "ALGEBRAIC WINDOW AGGREGATE f(x INT) : (a INT, b INT)",
+            "NOT_ALGEBRAIC",
+        ),
+    ],
+)  # fmt: skip
+def test_versions_go_together(base: str, window: str, condition: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        defined(f"CREATE {base} {{ ITERATE: {{ }} }}; CREATE {window} {{ ITERATE: {{ }} }}")
     assert error.value.condition == condition
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -429,7 +430,7 @@ def test_ones_in_window_keeps_few_buckets() -> None:
 
 def in_groups(window: list[Row]) -> list[Row]:
     number = 1
-    for before, row in zip(window, window[1:], strict=False):
+    for before, row in pairwise(window):
         number += row[0] - before[0] > row[4]
     return [(window[-1][2], number)]
 

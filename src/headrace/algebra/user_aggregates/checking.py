@@ -27,6 +27,7 @@ def check(definition: Definition, known: Mapping[str, Versions], place: Place | 
         check_class(definition.external, len(definition.parameters), window=definition.window, place=place)
     _check_blocks(definition, place)
     _check_types(definition, place)
+    _check_versions(_with(known, definition), place)
     others = {**known, definition.name.lower(): _with(known, definition)}
     types = [column.type or "STRING" for column in definition.parameters]
     form, way = Form("rows", 2) if definition.window else Form(), _way(definition)
@@ -85,6 +86,31 @@ def _check_blocks(definition: Definition, place: Place | None) -> None:
             f"inwindow of {definition.name} holds its rows, so it has {len(definition.parameters)} columns, not"
             f" {len(window.columns)}.",
             hint=f"A column for each of {', '.join(column.name for column in definition.parameters)}.",
+            place=place,
+        )
+
+
+def _check_versions(versions: Versions, place: Place | None) -> None:
+    """Calls do not say which version they mean; with ALGEBRAIC, results of one are arguments of the other."""
+    base, window = versions.base, versions.window
+    if base is None or window is None:
+        return
+    for what, one, two in (
+        ("parameters", base.parameters, window.parameters), ("results", base.returns, window.returns),
+    ):  # fmt: skip
+        if len(one) != len(two):
+            raise DefinitionError(
+                "VERSIONS_DIFFER",
+                f"The base version of {versions.name} has {len(one)} {what}, and its window version {len(two)}.",
+                hint="A call means one or the other by its window alone, so both take and tell the same.",
+                place=place,
+            )
+    if (base.algebraic or window.algebraic) and len(base.returns) != len(window.parameters):
+        raise DefinitionError(
+            "NOT_ALGEBRAIC",
+            f"{versions.name} is ALGEBRAIC: what the base version tells of panes is what the window version takes, but"
+            f" it tells {len(base.returns)} columns and takes {len(window.parameters)}.",
+            hint="Let it take and tell the same columns, such as a sum and a count; or leave ALGEBRAIC out.",
             place=place,
         )
 

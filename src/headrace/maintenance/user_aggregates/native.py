@@ -38,7 +38,7 @@ def _bools(room):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _sized(array, count):  # type: ignore[no-untyped-def]
+def _sized(array, _count):  # type: ignore[no-untyped-def]
     return array
 
 
