@@ -7,7 +7,7 @@
 --
 -- Each row adds 1 to its counter in every table, and takes it away again when it leaves the window. The smallest of an
 -- item's counters is the answer. Items over a threshold:
---   SELECT item FROM Bid QUALIFY frequent_items(item, 4, 256) OVER (ROWS 9999 PRECEDING) > 500
+--   SELECT item, frequent_items(item, 4, 256) OVER (ROWS 9999 PRECEDING) AS n FROM Bid QUALIFY n > 500
 -- The base version does not block, and counts the whole stream.
 CREATE AGGREGATE frequent_items(item, hashes INT, width BIGINT) : BIGINT
 {
