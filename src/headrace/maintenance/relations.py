@@ -117,6 +117,11 @@ class Relations:
             return self._grown_at(query, at or 0)
         return self.rows(asked.outer, at, lifted=asked.lifted)
 
+    def shaped(self, query: Query) -> Any:
+        """The query's columns, checked as `evaluate` does; its rows too, unless it calls aggregates over a stream."""
+        apart = apart_of(self, query)
+        return self.evaluate(query) if apart is None else evaluate_apart(self, apart, None, empty=True)
+
     def asked(self, query: Query) -> Asked:
         """The query made ready for a time."""
         references = query.relations()

@@ -79,7 +79,7 @@ def declared(
         inputs = [*(item for item in inputs if item.id != stream.id), stream]
     if any(item.name.lower() == statement.name.lower() for item in inputs):
         raise DefinitionError("READS_ITSELF", f"{statement.name} cannot read itself.")
-    frame = home.engine.checked(relations.evaluate(query))
+    frame = home.engine.checked(relations.shaped(query))
     columns = _columns(statement, result_fields(frame))
     keys = [key_of(snapshot, ref.name) for ref in query.relations()]
     keyless = relations.asked(query).internal or calls_aggregates(relations.source, query)

@@ -28,6 +28,8 @@ class Section:
     single: bool = False
     #: The window's rows also have a key: their number or their time.
     keyed: bool = False
+    #: It is the window, whose rows do not begin at 0.
+    moving: bool = False
     #: Each row also stands for one of the rows that came, whose other columns may still be shown.
     referring: bool = False
 
@@ -78,9 +80,20 @@ class Frame:
         return tuple(number for number in range(len(window.columns)) if (window.prefix, number) in self.known.read)
 
     @property
+    def _by_count(self) -> bool:
+        """Whether how many rows the window has tells which leave: then they need no numbers."""
+        assert self.over is not None
+        plain = self.way in ("window", "naive") and self.form.kind == "rows" and self.over.definition.external is None
+        deletes = self.over.mentions(
+            lambda node: isinstance(node, exp.Delete) and str(node.this.name).lower() == INWINDOW
+        )
+        return plain and not deletes and bool(self._kept_numbers)
+
+    @property
     def _window_arrays(self) -> list[str]:
         window = self._window
-        found = [f"{window.prefix}_k", *([f"{window.prefix}_f"] if self.way == "active" else [])]
+        found = [] if self._by_count else [f"{window.prefix}_k"]
+        found += [f"{window.prefix}_f"] if self.way == "active" else []
         for number in self._kept_numbers:
             found.append(f"{window.prefix}_{number}")
             if (window.prefix, number) in self.known.nullable:
@@ -107,8 +120,11 @@ class Frame:
             window = self._window
             types = tuple(window.columns[number].type for number in self._kept_numbers)
             found.append(
-                Section(INWINDOW, window.prefix, self._kept_numbers, types, keyed=True, referring=self.way == "active")
-            )
+                Section(
+                    INWINDOW, window.prefix, self._kept_numbers, types, keyed=not self._by_count,
+                    referring=self.way == "active", moving=True,
+                )
+            )  # fmt: skip
         if self._holds:
             types = tuple(column.type for column in self.returns)
             found.append(Section("results", "p", tuple(range(len(types))), types))
@@ -138,9 +154,10 @@ class Frame:
                         writer.emit(f"{p}_{number}_z = {p}_{number}_iz[{p}_io[g]]")
             return
         pairs = []
-        if section.keyed:
+        if section.moving:
             writer.emit(f"{p}_h = 0")
             writer.emit(f"{p}_new = False")
+        if section.keyed:
             writer.declare(f"{p}_k = _ints(8)")
             pairs.append((f"{p}_k", f"{p}_ki"))
         if section.referring:
@@ -157,7 +174,7 @@ class Frame:
 
     def _save(self, section: Section) -> None:
         writer, p = self.writer, section.prefix
-        first = f"{p}_h" if section.keyed else "0"
+        first = f"{p}_h" if section.moving else "0"
         pairs = []
         if section.keyed:
             pairs.append((f"{p}_k", f"{p}_kr"))

@@ -283,8 +283,11 @@ class _Assembly(Frame):
     ) -> None:
         assert self.over is not None
         if self._keeps_window:
-            if past is not None:
-                self._expire(f"{self._window.prefix}_k[{self._window.first}] {past}")
+            window = self._window
+            if past is not None and self._by_count:
+                self._expire(f"{window.count} - {window.first} >= length")
+            elif past is not None:
+                self._expire(f"{window.prefix}_k[{window.first}] {past}")
             self._append(codes, key)
         self.over.first_or_next(on, parameters, tell)
 
@@ -321,7 +324,7 @@ class _Assembly(Frame):
             if codes[number].null != "False":
                 self.known.nullable.add((p, number))
         arrays = self._window_arrays
-        with writer.block(f"if {p}_n >= len({p}_k) and {p}_h * 2 > {p}_n:"):
+        with writer.block(f"if {p}_n >= len({arrays[0]}) and {p}_h * 2 > {p}_n:"):
             for array in arrays:
                 writer.emit(f"_shift({array}, {p}_h, {p}_n)")
             writer.emit(f"{p}_n -= {p}_h")

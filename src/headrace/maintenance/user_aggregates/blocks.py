@@ -83,7 +83,9 @@ def grouped(rows: pa.Table, partition: Sequence[str]) -> Groups:
         ends = [0, rows.num_rows] if rows.num_rows else [0]
         return Groups(np.arange(rows.num_rows), np.array(ends, dtype=np.int64))
     ids = codes(rows, list(partition))
-    order = np.argsort(ids, kind="stable")
+    # Numbers of two bytes are sorted by counting.
+    few = rows.num_rows and int(ids.max()) < 1 << 16
+    order = np.argsort(ids.astype(np.uint16) if few else ids, kind="stable")
     return Groups(order, np.append(heads(ids[order]), rows.num_rows).astype(np.int64))
 
 
@@ -106,7 +108,7 @@ def run_call(machine: Machine, call: Call, rows: pa.Table, groups: Groups, state
 
 
 def results(block: Block, machines: Sequence[Machine], ran: Sequence[Ran]) -> pa.Table:
-    """What a block tells: `passed`, the results of all its calls, `__t`; in the order of time."""
+    """What a block tells: `passed`, the results of all its calls, `__t`; in no order."""
     tables = []
     for call, machine, one in zip(block.calls, machines, ran, strict=True):
         shown = one.shown.select([column.name for column in machine.passed]).take(pa.array(one.places))
@@ -119,12 +121,11 @@ def results(block: Block, machines: Sequence[Machine], ran: Sequence[Ran]) -> pa
         # A row is told with one result of each call; where a call has none, it is not told.
         whole = whole.join(table.select([ID, "__t", *call.results]), [ID, "__t"], join_type="inner")
     names = [*block.passed, *(name for call in block.calls for name in call.results), "__t"]
-    whole = whole.select(names)
-    return whole.take(pa.array(np.argsort(whole.column("__t").to_numpy(), kind="stable")))
+    return whole.select(names)
 
 
 def run_whole(block: Block, rows: pa.Table, upto: int | None) -> pa.Table:
-    """All results over all rows, which stand in the order of the stream: `passed`, the results, `__t`.
+    """All results over all rows, which stand in the order of the stream: `passed`, the results, `__t`, by time.
 
     Rows have `__t` (microseconds, int64). `upto` is the time of the clock, up to which rows leave windows by
     themselves; None: as far as the rows tell.
@@ -138,4 +139,5 @@ def run_whole(block: Block, rows: pa.Table, upto: int | None) -> pa.Table:
         run_call(machine, call, rows, grouped(rows, call.partition), None, upto)
         for machine, call in zip(machines, block.calls, strict=True)
     ]
-    return results(block, machines, ran)
+    found = results(block, machines, ran)
+    return found.take(pa.array(np.argsort(found.column("__t").to_numpy(), kind="stable")))

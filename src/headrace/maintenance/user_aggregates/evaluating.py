@@ -53,9 +53,9 @@ def _is_stream(item: Object) -> bool:
     return item.kind == "stream"
 
 
-def evaluate_apart(relations: Relations, apart: TakenApart, time: int | None) -> Any:
-    """The result at `time` of a query that was taken apart; None means now."""
-    found = {block.name: Work(relations, block, time).results() for block in apart.blocks}
+def evaluate_apart(relations: Relations, apart: TakenApart, time: int | None, *, empty: bool = False) -> Any:
+    """The result at `time` of a query that was taken apart; None means now. `empty`: as if there were no rows."""
+    found = {block.name: Work(relations, block, time).results(empty=empty) for block in apart.blocks}
     given = {name: relations.logs.engine.frame(table) for name, table in found.items()}
     items = {name: _as_object(name, table) for name, table in found.items()}
     seen = replace(relations, source=_Beside(relations.source, items), given={**relations.given, **given})
@@ -118,8 +118,10 @@ class Work:
             for ref, item in pairs
         )
 
-    def results(self) -> pa.Table:
+    def results(self, *, empty: bool = False) -> pa.Table:
         """What the block's calls give up to the time, beside the columns that it shows."""
+        if empty:
+            return self._run(self.time, None, empty=True).drop_columns(["__t"])
         whole = self._only_grows()
         if whole is None:
             table = self._run(self.time, self.relations.clock if self.time is None else self.time)
@@ -150,8 +152,8 @@ class Work:
         calls = repr((self.block.calls, self.block.passed, [one.versions for one in self.block.calls]))
         return ("block", self.block.inner.sql(), calls, item.id, files, reach, self.relations.clock)
 
-    def _run(self, time: int | None, upto: int | None) -> pa.Table:
-        rows, types = self._rows(time)
+    def _run(self, time: int | None, upto: int | None, *, empty: bool = False) -> pa.Table:
+        rows, types = self._rows(time, empty=empty)
         return blocks.run_whole(self._resolved(types), rows, upto if self.timed is not None else None)
 
     def _resolved(self, types: dict[str, str]) -> blocks.Block:
@@ -210,7 +212,7 @@ class Work:
         streams = [one for one in found if one.item.log == "append"]
         return streams[0] if len(streams) == 1 else None
 
-    def _rows(self, time: int | None) -> tuple[pa.Table, dict[str, str]]:
+    def _rows(self, time: int | None, *, empty: bool = False) -> tuple[pa.Table, dict[str, str]]:
         """The block's rows in their order, with `__t`, and the types of their columns."""
         engine = self.relations.logs.engine
         if self.timed is None:
@@ -223,11 +225,14 @@ class Work:
             at = "coalesce(`__t`, CAST(0 AS BIGINT))"
         shown = [name for name in kinds if not name.startswith(("__t", "__seq", "__s"))]
         columns = ", ".join([*map(quoted, shown), f"{at} AS `__t`"])
+        types = {name: kinds[name] if kinds[name] == "void" else normalise_type(kinds[name]) for name in shown}
+        if empty:
+            fields = [(name, pa.null() if kind == "void" else arrow_type(kind)) for name, kind in types.items()]
+            return pa.schema([*fields, ("__t", pa.int64())]).empty_table(), types
         # In a subquery, so that columns that are only there for the order can be sorted by.
         by = f" ORDER BY {', '.join(order)}" if order else ""
         text = f"SELECT {columns} FROM (SELECT * FROM block_rows) AS rows_{by}"
         table = engine.arrow(engine.sql(text, {"block_rows": frame}))
-        types = {name: kinds[name] if kinds[name] == "void" else normalise_type(kinds[name]) for name in shown}
         return _typed(table, {**types, "__t": "BIGINT"}), types
 
     def _timed_rows(self, timed: _Timed, time: int | None) -> tuple[Any, list[str]]:
