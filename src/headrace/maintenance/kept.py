@@ -72,9 +72,9 @@ class KeptBucket:
         self.looked_at += found.num_rows
         return found
 
-    def scan(self) -> pa.Table:
-        found = self.open().scan()
-        self.looked_at += found.num_rows
+    def scan(self, columns: Sequence[str] | None = None) -> pa.Table:
+        found = self.open().scan(columns)
+        self.looked_at += found.num_rows if columns is None else 0
         return found
 
     def due(self, after: int, upto: int) -> pa.Table:
@@ -180,8 +180,9 @@ class KeptBuckets:
         asked = [(kept.open(), wanted[places == number]) for number, kept in self._each.items()]
         return self._looked(lookup_together(asked, columns))
 
-    def scan(self) -> pa.Table:
-        return self._looked(pa.concat_tables([kept.open().scan() for kept in self._each.values()]))
+    def scan(self, columns: Sequence[str] | None = None) -> pa.Table:
+        found = pa.concat_tables([kept.open().scan(columns) for kept in self._each.values()])
+        return self._looked(found) if columns is None else found
 
     def _looked(self, found: pa.Table) -> pa.Table:
         self._looked_at += found.num_rows

@@ -25,6 +25,7 @@ from headrace.language import Query, RelationRef
 from headrace.language.types import arrow_type, ddl_type
 from headrace.maintenance.evaluating import Evaluation, evaluation
 from headrace.maintenance.kept import BucketChange, Held, KeptBuckets, read_note
+from headrace.maintenance.kernels.ordering import sort_codes
 from headrace.maintenance.kernels.scalars import NotHere
 from headrace.maintenance.logs import quoted, relation_fields
 from headrace.maintenance.operators.base import State
@@ -34,10 +35,12 @@ from headrace.maintenance.user_aggregates.evaluating import Work, apart_of
 from headrace.maintenance.user_aggregates.known import KIND
 from headrace.maintenance.user_aggregates.machine import Machine
 from headrace.maintenance.user_aggregates.stepping import Task, given_schema, state_of, take_step
+from headrace.maintenance.windows import order_of
 from headrace.runtime import states
 from headrace.runtime.home import Home
 from headrace.runtime.plans import types_of
 from headrace.runtime.whole import as_stored
+from headrace.storage.bags import take
 from headrace.storage.hashing import can_hash
 from headrace.storage.records import Field, Object, Part, RefreshRecord
 from headrace.storage.transactions import Transaction
@@ -123,7 +126,9 @@ def _worked_out(relations: Relations, view: Object, query: Query) -> Steps | str
         return f"its aggregates are called over {timed.item.name}, whose rows may change"
     if timed.item.option("retain") is not None:
         return f"{timed.item.name} forgets rows"
-    if taken.inner.reads_clock:
+    if len(taken.inner.relations()) != 1:
+        return "which rows its aggregates are called over depends on other relations"
+    if taken.inner.reads_clock or apart.outer.reads_clock:
         return "which rows its aggregates are called over changes with time"
     block, inner, types = work.resolved()
     if any(kind == "void" for kind in types.values()):
@@ -183,7 +188,10 @@ class Stepping:
         """The rows of the log as a query sees them; None where only the engine can tell."""
         item, steps = self._steps.item, self._steps
         known = self._evaluation(steps.inner, item.name, self._fields)
-        wanted = None if known is None else [name for scan in known[0].scans for name in scan.sources]
+        wanted = None
+        # Without numbers, rows of one time stand in the order of all their columns.
+        if known is not None and item.log == "append":
+            wanted = [name for scan in known[0].scans for name in scan.sources]
         found = []
         for parts, since in some:
             columns = None if wanted is None else [name for name in wanted if name not in self._hidden]
@@ -195,9 +203,19 @@ class Stepping:
                 return None
             found.append(table)
         rows = pa.concat_tables(found)
-        if item.log != "append":
-            return rows.sort_by([(name, "ascending") for name in ("__t", *_sortable(rows.schema, self._hidden))])
-        return rows if _in_order(rows) else rows.sort_by([("__t", "ascending"), ("__seq", "ascending")])
+        return self._ordered(rows)
+
+    def _ordered(self, rows: pa.Table) -> pa.Table:
+        """Rows in the order of the stream, NULLs first as the engines have them."""
+        if "__seq" in rows.column_names:
+            if _in_order(rows):
+                return rows
+            keys = ["__t", "__seq"]
+        else:
+            fields = [(field.name, field.type) for field in self._steps.item.columns]
+            by = order_of(fields, False).split(", ")
+            keys = ["__t", *(name for name in rows.column_names if quoted(name) in by)]
+        return take(rows, sort_codes(rows, [(name, False, True) for name in keys]))
 
     def _rows_of_engine(self, some: Sequence[_Some], upto: int | None) -> Any:
         """The same as a frame, in no order."""
@@ -269,10 +287,7 @@ class Stepping:
         if self._home.fits_here(count) or not self._taskable:
             rows = self._rows_here(some, reached)
             if rows is None:
-                rows = self._home.engine.arrow(self._rows_of_engine(some, reached))
-                rows = rows.sort_by(
-                    [(name, "ascending") for name in (*self._hidden, *_sortable(rows.schema, self._hidden))]
-                )
+                rows = self._ordered(self._home.engine.arrow(self._rows_of_engine(some, reached)))
             found, changes = self._here(self._made_of(rows), held, upto, after)
         else:
             found, changes = self._in_tasks(self._rows_of_engine(some, reached), held, upto, after)
@@ -387,10 +402,6 @@ class _Only:
 
     def parts(self, item: Object) -> Any:
         return () if item.log == "given" else self._source.parts(item)
-
-
-def _sortable(schema: pa.Schema, but: Sequence[str]) -> list[str]:
-    return [field.name for field in schema if not pa.types.is_nested(field.type) and field.name not in but]
 
 
 def _in_order(rows: pa.Table) -> bool:

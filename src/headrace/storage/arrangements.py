@@ -77,10 +77,10 @@ class Bucket:
         looked = [(run, self.files.open(run).lookup(wanted, columns)) for run in self.runs]
         return [(run, batches) for run, batches in looked if batches]
 
-    def scan(self) -> pa.Table:
-        """All rows."""
+    def scan(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows. With `unique`, no more than some columns may be asked for, `__h` and the unique ones among them."""
         table = pa.concat_tables(self._tables(self.runs) or [self.schema.empty_table()])
-        return self.put_together(table, self.runs)
+        return self.put_together(table if columns is None else table.select(list(columns)), self.runs)
 
     def put_together(self, table: pa.Table, runs: Sequence[Run]) -> pa.Table:
         """Rows of some runs, which stand below one another, oldest first."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.algebra.user_aggregates.faults import Fault
-from headrace.algebra.user_aggregates.functions import converted
+from headrace.algebra.user_aggregates.functions import above, converted
 from headrace.algebra.user_aggregates.values import DEFAULTS, NUMBERS, WORDS, Code, Kind, Writer
 
 #: What is kept of each, by name: count of the values, what they add up to or the best of them.
@@ -54,8 +54,8 @@ class Accumulator:
                 writer.emit(f"{total} = {text}")
             elif self.function in ("min", "max"):
                 best = at(self.variables[1])
-                sign = "<" if self.function == "min" else ">"
-                with writer.block(f"if {count} == 0 or {value.value} {sign} {best}:"):
+                better = above(value, best) if self.function == "max" else above(Code(best, value.kind), value.value)
+                with writer.block(f"if {count} == 0 or {better}:"):
                     writer.emit(f"{best} = {value.value}")
             writer.emit(f"{count} += 1")
 

@@ -74,7 +74,10 @@ def _count(type_: str | None) -> tuple[str, str]:
 
 def _extreme(name: str, type_: str) -> tuple[str, str]:
     """ESL Examples 13 and 16: rows that no later window can need are deleted at once, so the oldest is the best."""
-    worse, better = ("<=", "<") if name == "max" else (">=", ">")
+    worse, left = ("wx <= x", "wx < oldest()") if name == "max" else ("wx >= x", "wx > oldest()")
+    if kind_of(type_) == "float":  # NaN is larger than all others, and equal to itself
+        worse += " OR x <> x" if name == "max" else " OR wx <> wx"
+        left += " OR (oldest() <> oldest() AND wx = wx)" if name == "max" else " OR (wx <> wx AND oldest() = oldest())"
     pick = "greatest" if name == "max" else "least"
     base = f"""CREATE ALGEBRAIC AGGREGATE {name}(x {type_}) : {type_} {{
         TABLE state(best {type_});
@@ -84,10 +87,10 @@ def _extreme(name: str, type_: str) -> tuple[str, str]:
     over = f"""CREATE ALGEBRAIC WINDOW AGGREGATE {name}(x {type_}) : {type_} {{
         TABLE inwindow(wx {type_});
         INITIALIZE: ITERATE: {{
-            DELETE FROM inwindow WHERE wx {worse} x;
+            DELETE FROM inwindow WHERE {worse};
             DELETE FROM inwindow WHERE wx IS NULL;
             INSERT INTO RETURN VALUES (oldest()); }}
-        EXPIRE: {{ INSERT INTO RETURN SELECT {name}(wx) FROM inwindow WHERE wx {better} oldest(); }} }}"""
+        EXPIRE: {{ INSERT INTO RETURN SELECT {name}(wx) FROM inwindow WHERE {left}; }} }}"""
     return base, over
 
 

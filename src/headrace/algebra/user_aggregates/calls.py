@@ -112,7 +112,7 @@ def _is_ours(node: exp.Expr, select: exp.Select, known: Known, over_stream: bool
     if isinstance(node, nodes.SlidingWindow):
         return True
     if isinstance(node, exp.Window):
-        inner = node.this
+        inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
         if not over_stream or not isinstance(inner, exp.AggFunc | exp.Anonymous):
             return False
         window = node if node.args.get("alias") is None else _named(node, select)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 from sqlglot import exp
@@ -11,6 +12,7 @@ from headrace.algebra.user_aggregates.functions import FUNCTIONS, call, common_k
 from headrace.algebra.user_aggregates.tables import Known, Scope, Table
 from headrace.algebra.user_aggregates.values import NATIVE, NULL, NUMBERS, WORDS, Code, Kind, Writer, either, kind_of
 from headrace.errors import LanguageError
+from headrace.language.dialect import headrace_sql
 from headrace.language.times import parse_duration, parse_time
 from headrace.language.types import is_type, normalise_type
 
@@ -41,7 +43,7 @@ class Expressions:
     def compile(self, node: exp.Expr, scope: Scope) -> Code:
         code = self._compile(node, scope)
         if code.kind not in NATIVE and code.kind != "null":
-            scope.known.is_slow(f"{node.sql()} is {WORDS[code.kind]}")
+            scope.known.is_slow(f"{headrace_sql(node)} is {WORDS[code.kind]}")
         return code
 
     def condition(self, node: exp.Expr, scope: Scope) -> str:
@@ -77,7 +79,8 @@ class Expressions:
                 value = self._compile(node.this, scope)
                 if value.kind not in NUMBERS and value.kind not in ("span", "null"):
                     raise Fault("WRONG_TYPE", f"{WORDS[value.kind]} cannot be negated", node)
-                return Code(f"(-{value.value})", value.kind, value.null)
+                text = f"_subtract(0, {value.value})" if value.kind == "int" else f"(-{value.value})"
+                return Code(text, value.kind, value.null)
             case exp.Not():
                 value = self._writer.kept(self._truth(node.this, scope))
                 return Code(f"(not {value.value})", "bool", value.null)
@@ -137,7 +140,7 @@ class Expressions:
         if isinstance(node.expression, exp.Boolean):
             wanted = value.value if node.expression.this else f"(not {value.value})"
             return Code(wanted if value.null == "False" else f"(not {value.null} and {wanted})", "bool")
-        raise Fault("NOT_IN_A_BODY", f"{node.sql()} cannot be said here", node)
+        raise Fault("NOT_IN_A_BODY", f"{headrace_sql(node)} cannot be said here", node)
 
     def _null_safe(self, node: exp.Expr, scope: Scope) -> Code:
         one, two = (self._writer.kept(code) for code in self._alike(node.left, node.right, node, scope))
@@ -150,13 +153,22 @@ class Expressions:
 
     def _alike(self, left: exp.Expr, right: exp.Expr, node: exp.Expr, scope: Scope) -> tuple[Code, Code]:
         """Two values in the kind they have in common; text beside a time is one."""
-        sides = [self.compile(side, scope) for side in (left, right)]
+        sides = list(self._both(left, right, scope))
         for number, (side, other) in enumerate(((sides[0], sides[1]), (sides[1], sides[0]))):
             literal = (left, right)[number]
             if side.kind == "text" and other.kind in ("time", "date") and isinstance(literal, exp.Literal):
                 sides[number] = _time(literal, other.kind)
         kind = common_kind(sides, node)
         return converted(sides[0], kind, node), converted(sides[1], kind, node)
+
+    def _both(self, left: exp.Expr, right: exp.Expr, scope: Scope) -> tuple[Code, Code]:
+        """Two values; a number that is written out beside a DECIMAL is one."""
+        one, two = self.compile(left, scope), self.compile(right, scope)
+        if two.kind == "decimal" and isinstance(left, exp.Literal) and not left.is_string:
+            one = Code(f"_exact({left.name!r})", "decimal")
+        if one.kind == "decimal" and isinstance(right, exp.Literal) and not right.is_string:
+            two = Code(f"_exact({right.name!r})", "decimal")
+        return one, two
 
     def _compared(self, node: exp.Expr, scope: Scope) -> Code:
         one, two = self._alike(node.left, node.right, node, scope)
@@ -175,7 +187,7 @@ class Expressions:
     # --- Numbers -------------------------------------------------------------------------------------------------
 
     def _computed(self, node: exp.Expr, scope: Scope) -> Code:
-        one, two = (self.compile(side, scope) for side in (node.left, node.right))
+        one, two = self._both(node.left, node.right, scope)
         timely = self._timely(node, one, two)
         if timely is not None:
             return timely
@@ -278,6 +290,11 @@ class Expressions:
     def stored(self, code: Code, type_: str, node: exp.Expr | None = None, *, cast: bool = False) -> Code:
         """A value as a column of a type holds it."""
         kind = kind_of(type_)
+        if cast and code.kind == "text" and kind in ("int", "float"):
+            # Text that is no number is NULL, as a division by zero is.
+            code = self._writer.kept(code)
+            name = "whole" if kind == "int" else "real"
+            code = Code(f"_{name}_of({code.value})", kind, either(code.null, f"not _is_{name}({code.value})"))
         if type_ in _BOUNDS and code.kind in ("int", "float", "decimal", "bool"):
             if code.kind != "int":
                 code = Code(f"_truncated({code.value})", "int", code.null)
@@ -285,8 +302,8 @@ class Expressions:
                 return code
             return Code(f"_bounded({code.value}, {2 ** _BOUNDS[type_]})", "int", code.null)
         if kind == "decimal" and code.kind in NUMBERS:
-            scale = int(type_[len("DECIMAL(") : -1].split(",")[1])
-            return Code(f"_scaled({code.value}, {scale})", "decimal", code.null)
+            precision, scale = type_[len("DECIMAL(") : -1].split(",")
+            return Code(f"_scaled({code.value}, {precision}, {scale})", "decimal", code.null)
         if type_ == "FLOAT" and code.kind in NUMBERS:
             return Code(f"_single({code.value})", "float", code.null)
         if cast and kind == "text" and code.kind != "null":
@@ -294,13 +311,11 @@ class Expressions:
             return Code(value, "text", code.null)
         if cast and kind == "int" and code.kind == "time":
             return Code(f"({code.value} // 1000000)", "int", code.null)
-        if cast and code.kind == "text" and kind in ("int", "float"):
-            return Code(f"{kind}({code.value})", kind, code.null)
         return converted(code, kind, node)
 
     def _oldest(self, node: exp.Expr, column: str | None, whole: exp.Expr) -> Code:
         if not (isinstance(node, exp.Anonymous) and str(node.this).lower() == "oldest"):
-            raise Fault("NOT_IN_A_BODY", f"{whole.sql()} cannot be said here", whole)
+            raise Fault("NOT_IN_A_BODY", f"{headrace_sql(whole)} cannot be said here", whole)
         table = self._subqueries.window
         if table is None:
             raise Fault(
@@ -332,7 +347,7 @@ class Expressions:
 
     def _called(self, node: exp.Expr, scope: Scope) -> Code:
         if not isinstance(node, exp.Func):
-            raise Fault("NOT_IN_A_BODY", f"{node.sql()} cannot be said in the body of an aggregate", node)
+            raise Fault("NOT_IN_A_BODY", f"{headrace_sql(node)} cannot be said in the body of an aggregate", node)
         name = (str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
         name = _SYNONYMS.get(name, name)
         arguments = _arguments(node)
@@ -382,8 +397,11 @@ def _select(node: exp.Expr) -> exp.Select:
 def _literal(node: exp.Literal) -> Code:
     if node.is_string:
         return Code(repr(node.name), "text")
-    # A number with a point is real here, whatever it is beside: machine code has no decimals.
-    return Code(node.name, "int") if node.name.isdigit() else Code(repr(float(node.name)), "float")
+    # A number with a point is real here, unless it stands beside a DECIMAL: machine code has no decimals.
+    found = float(node.name)
+    if math.isinf(found) or (node.name.isdigit() and int(node.name) >= 2**63):
+        raise Fault("WRONG_TYPE", f"{node.name} is too large for a number", node)
+    return Code(node.name, "int") if node.name.isdigit() else Code(repr(found), "float")
 
 
 def _time(node: exp.Literal, kind: Kind) -> Code:
@@ -399,4 +417,4 @@ def _duration(node: exp.Interval) -> int:
     try:
         return parse_duration(f"{node.this.name}{unit}")
     except LanguageError as error:
-        raise Fault("WRONG_TYPE", f"{node.sql()} is no length of time", node) from error
+        raise Fault("WRONG_TYPE", f"{headrace_sql(node)} is no length of time", node) from error

@@ -57,6 +57,6 @@ def way_of(versions: Versions, form: Form, *, streaming: bool, place: Place | No
         return "cumulative"
     if form.tumbles and base is not None:
         return "tumble"
-    if form.slide is not None and base is not None and window is not None and (window.algebraic or base.algebraic):
+    if form.slide is not None and base is not None and window is not None and window.algebraic:
         return "panes"
     return "window" if window is not None else "naive"

@@ -78,7 +78,8 @@ def _whole(name: str) -> Callable[[Writer, list[Code], exp.Expr], Code]:
 def _round(_writer: Writer, codes: list[Code], node: exp.Expr) -> Code:
     value = _number(codes[0], node)
     places = codes[1] if len(codes) > 1 else Code("0", "int")
-    return Code(f"_round({value.value}, {places.value})", value.kind, either(value.null, places.null))
+    name = "_round_whole" if value.kind == "int" else "_round"
+    return Code(f"{name}({value.value}, {places.value})", value.kind, either(value.null, places.null))
 
 
 def _power(_writer: Writer, codes: list[Code], node: exp.Expr) -> Code:
@@ -113,7 +114,12 @@ def _null_if(writer: Writer, codes: list[Code], node: exp.Expr) -> Code:
     return Code(one.value, kind, either(one.null, same))
 
 
-def _extreme(sign: str) -> Callable[[Writer, list[Code], exp.Expr], Code]:
+def above(one: Code, two: str) -> str:
+    """Text that is true where one value is larger than another; NaN is larger than all others, as Spark has it."""
+    return f"_above({one.value}, {two})" if one.kind == "float" else f"{one.value} > {two}"
+
+
+def _extreme(*, largest: bool) -> Callable[[Writer, list[Code], exp.Expr], Code]:
     """GREATEST and LEAST: NULLs are left out."""
 
     def made(writer: Writer, codes: list[Code], node: exp.Expr) -> Code:
@@ -121,7 +127,7 @@ def _extreme(sign: str) -> Callable[[Writer, list[Code], exp.Expr], Code]:
         found = writer.kept(converted(codes[0], kind, node))
         for code in codes[1:]:
             code = writer.kept(converted(code, kind, node))
-            better = f"{code.value} {sign} {found.value}"
+            better = above(code, found.value) if largest else above(found, code.value)
             if found.null != "False":
                 better = f"({found.null} or {better})"
             if code.null != "False":
@@ -171,8 +177,8 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[[Writer, list[Code], exp.Expr], Co
     "sign": (1, 1, _sign),
     "coalesce": (1, 99, _coalesce),
     "nullif": (2, 2, _null_if),
-    "greatest": (2, 99, _extreme(">")),
-    "least": (2, 99, _extreme("<")),
+    "greatest": (2, 99, _extreme(largest=True)),
+    "least": (2, 99, _extreme(largest=False)),
     "hash64": (1, 2, _hash),
     "upper": (1, 1, _text("{0}.upper()")),
     "lower": (1, 1, _text("{0}.lower()")),

@@ -14,6 +14,7 @@ from headrace.algebra.user_aggregates.faults import Fault
 from headrace.algebra.user_aggregates.functions import common_kind, converted
 from headrace.algebra.user_aggregates.tables import Known, Row, Scope, Table
 from headrace.algebra.user_aggregates.values import DEFAULTS, NULL, Code, Kind, Writer
+from headrace.language.dialect import headrace_sql
 
 #: Clauses of a SELECT that have no meaning over an aggregate's tables, or none that is compiled.
 _REFUSED = ("with_", "windows", "qualify", "sample", "laterals", "pivots", "connect", "offset", "cluster", "distribute")
@@ -123,7 +124,16 @@ class Selects:
         if select.args.get("distinct"):
             select = select.copy()
             select.set("distinct", None)
-            select.set("group", exp.Group(expressions=[one.unalias() for one in select.expressions]))
+            # One row is distinct.
+            if self._aggregates(select) and not select.args.get("group"):
+                self.rows(select, scope, on_row)
+                return
+            if select.args.get("group"):
+                raise Fault("NOT_IN_A_BODY", "DISTINCT beside GROUP BY cannot be said in a body", select)
+            # In brackets, so that a number that is shown is not taken for the number of a column.
+            shown = [one.unalias().copy() for one in select.expressions]
+            keys = [exp.Paren(this=one) if isinstance(one, exp.Literal) else one for one in shown]
+            select.set("group", exp.Group(expressions=keys))
         if select.args.get("order") is not None or select.args.get("limit") is not None:
             self._ordered(select, scope, on_row)
         elif select.args.get("group") is not None:
@@ -504,6 +514,8 @@ def _is_count_of_all(node: exp.Expr) -> bool:
 def _numbered(select: exp.Select, key: exp.Expr) -> exp.Expr:
     """A key of GROUP BY or ORDER BY, which may be the number or the alias of an item."""
     if isinstance(key, exp.Literal) and not key.is_string:
+        if not 1 <= int(key.name) <= len(select.expressions):
+            raise Fault("NOT_IN_A_BODY", f"there is no column number {key.name} in the SELECT", key)
         return select.expressions[int(key.name) - 1].unalias()
     if isinstance(key, exp.Column) and not key.table:
         named = next(
@@ -521,15 +533,24 @@ def _replaced(select: exp.Select, results: list[tuple[exp.Expr, Code]]) -> tuple
     for number, (node, code) in enumerate(results):
         name = f"__result_{number}"
         parameters[name] = code
-        by_text[node.sql()] = name
+        by_text[headrace_sql(node)] = name
 
     def put(node: exp.Expr) -> exp.Expr:
-        name = by_text.get(node.sql()) if isinstance(node, exp.Expr) and not isinstance(node, exp.Query) else None
-        return node if name is None else exp.column(name)
+        if isinstance(node, exp.Query):
+            return node  # what is inside a subquery is of its own rows
+        name = by_text.get(headrace_sql(node))
+        if name is not None:
+            return exp.column(name)
+        for key, value in list(node.args.items()):
+            if isinstance(value, exp.Expr):
+                node.set(key, put(value))
+            elif isinstance(value, list):
+                node.set(key, [put(one) if isinstance(one, exp.Expr) else one for one in value])
+        return node
 
     copy = select.copy()
-    copy.set("expressions", [item.unalias().transform(put) for item in copy.expressions])
+    copy.set("expressions", [put(item.unalias().copy()) for item in copy.expressions])
     having = copy.args.get("having")
     if having is not None:
-        copy.set("having", exp.Having(this=having.this.transform(put)))
+        copy.set("having", exp.Having(this=put(having.this.copy())))
     return copy, parameters

@@ -276,7 +276,7 @@ class Body:
         """All new values are computed from the old row, then stored."""
         writer = self._writer
         row = "0" if table.single else writer.fresh("i")
-        inner = scope.inside([Row(table.name, table, row)])
+        inner = scope.inside([Row((tree.this.alias or table.name).lower(), table, row)])
         settings = [(self._column(table, one.this.name, one), one.expression) for one in tree.expressions]
         where = tree.args.get("where")
         # A subquery that reads the table sees it as it was: then the rows are counted, but not changed, first.
@@ -295,7 +295,7 @@ class Body:
                 code = self._selects.expressions.compile(value, inner)
                 found.append(writer.kept(self._selects.expressions.stored(code, table.columns[number].type, value)))
             # Even a short text may speak of the row, which changes.
-            found = [self._named(code) for code in found] if len(found) > 1 else found
+            found = [self._named(code) for code in found]
             if later is None:
                 for (number, _value), code in zip(settings, found, strict=True):
                     self._store(table, number, row, code)
@@ -335,20 +335,21 @@ class Body:
         where = tree.args.get("where")
         if where is None:
             # The row that leaves goes by itself.
-            left = f"min({table.count}, {table.first} + 1)" if block == "EXPIRE" else table.first
+            leaving = table.window and block == "EXPIRE"
+            left = f"min({table.count}, {table.first} + 1)" if leaving else table.first
             writer.emit(f"{table.count} = {left}")
             if table.window:
                 writer.emit(f"{table.prefix}_new = False")
             return
         if table.single:
-            inner = scope.inside([Row(table.name, table, "0")])
+            inner = scope.inside([Row((tree.this.alias or table.name).lower(), table, "0")])
             with writer.block(f"if {table.count} > 0:"):
                 condition = self._selects.expressions.condition(where.this, inner)
                 with writer.block(f"if {condition}:"):
                     writer.emit(f"{table.count} = 0")
             return
         row, to = writer.fresh("i"), writer.fresh("j")
-        inner = scope.inside([Row(table.name, table, row)])
+        inner = scope.inside([Row((tree.this.alias or table.name).lower(), table, row)])
         spared = table.window and block != "EXPIRE" and self._compares(where.this, table, scope)
         gone = writer.fresh("d")
         marks = writer.fresh("f") if _reads(tree, table.name) else None

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from headrace.algebra.user_aggregates.faults import Fault
 from headrace.algebra.user_aggregates.values import Code, Kind, kind_of
+from headrace.language.dialect import headrace_sql
 from headrace.language.statement import Column
 
 
@@ -113,7 +114,7 @@ class Scope:
             scope = scope.outer
         if not qualifier and name.lower() in self.parameters:
             return self.parameters[name.lower()]
-        raise Fault("UNKNOWN_COLUMN", f"there is no column or parameter {node.sql()}", node, self._told())
+        raise Fault("UNKNOWN_COLUMN", f"there is no column or parameter {headrace_sql(node)}", node, self._told())
 
     def _told(self) -> str:
         names = [f"{row.alias}.{column.name}" for row in self._all_rows() for column in row.table.columns]

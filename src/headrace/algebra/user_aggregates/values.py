@@ -5,12 +5,16 @@ A value is two expressions: what it is, and whether it is NULL. Where it is, the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["int", "float", "bool", "time", "date", "span", "text", "decimal", "bytes", "other", "null"]
+
+#: A name, one place of an array, or text in brackets that nothing can get into.
+_PLAIN = re.compile(r"\w+(\[\w+\])?|\([^()]*\)")
 
 #: What machine code can compute with. Points and lengths of time are microseconds, dates are days.
 NATIVE = frozenset(("int", "float", "bool", "time", "date", "span"))
@@ -50,6 +54,11 @@ class Code:
     value: str
     kind: Kind
     null: str = "False"
+
+    def __post_init__(self) -> None:
+        # It is put into other text, where a comparison that is not in brackets would go on with what follows.
+        if not _PLAIN.fullmatch(self.null):
+            object.__setattr__(self, "null", f"({self.null})")
 
     @property
     def simple(self) -> bool:

@@ -115,13 +115,28 @@ def results(block: Block, machines: Sequence[Machine], ran: Sequence[Ran]) -> pa
         columns = {name: shown.column(name) for name in shown.column_names}
         columns |= {name: one.values.column(number) for number, name in enumerate(call.results)}
         columns["__t"] = pa.chunked_array([pa.array(one.times)])
-        tables.append(pa.table(columns) if columns else shown)
-    whole = tables[0]
-    for call, table in zip(block.calls[1:], tables[1:], strict=True):
-        # A row is told with one result of each call; where a call has none, it is not told.
-        whole = whole.join(table.select([ID, "__t", *call.results]), [ID, "__t"], join_type="inner")
+        tables.append(pa.table(columns))
+    first, *others = tables if len(tables) == 1 else _together(tables)
+    columns = {name: first.column(name) for name in (*block.passed, "__t")}
+    for call, table in zip(block.calls, (first, *others), strict=True):
+        columns |= {name: table.column(name) for name in call.results}
     names = [*block.passed, *(name for call in block.calls for name in call.results), "__t"]
-    return whole.select(names)
+    return pa.table({name: columns[name] for name in names})
+
+
+def _together(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """The results of several calls, each put beside those of the others for the same row at the same time.
+
+    A row is told with one result of each call; where a call has none, it is not told. Only numbers are joined: columns
+    may be of any type.
+    """
+    keys = [ID, "__t"]
+    joined: pa.Table | None = None
+    for number, table in enumerate(tables):
+        numbered = table.select(keys).append_column(f"__{number}", pa.array(np.arange(table.num_rows)))
+        joined = numbered if joined is None else joined.join(numbered, keys, join_type="inner")
+    assert joined is not None
+    return [table.take(joined.column(f"__{number}")) for number, table in enumerate(tables)]
 
 
 def run_whole(block: Block, rows: pa.Table, upto: int | None) -> pa.Table:

@@ -29,6 +29,9 @@ from headrace.storage.records import Field, Object
 if TYPE_CHECKING:
     from headrace.maintenance.relations import Relations
 
+#: After all times.
+ENDED = 1 << 62
+
 _NO_ORDER = ("map", "variant", "interval")
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 
@@ -154,7 +157,9 @@ class Work:
 
     def _run(self, time: int | None, upto: int | None, *, empty: bool = False) -> pa.Table:
         rows, types = self._rows(time, empty=empty)
-        return blocks.run_whole(self._resolved(types), rows, upto if self.timed is not None else None)
+        if self.timed is None and not any(call.form.active for call in self.block.calls):
+            upto = ENDED  # what has no times of its own is all there: its last slot ends too
+        return blocks.run_whole(self._resolved(types), rows, upto)
 
     def _resolved(self, types: dict[str, str]) -> blocks.Block:
         calls = tuple(self._call(call, types) for call in self.block.calls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -133,7 +134,9 @@ class Machine:
             told += [values, mask] if nulls or not native else [values]
         for section in program.sections:
             told += self._taken(section, states, refs[2], native)
-        made = (native_run if native else plain_run)(program.text)(*told)
+        # A DECIMAL has up to 38 digits, and a product of two twice as many.
+        with decimal.localcontext(prec=80):
+            made = (native_run if native else plain_run)(program.text)(*told)
         return self._results(program, made, shown, scalars, (lasts, helds, dues), groups)
 
     def no_states(self, groups: int) -> pa.Table:

@@ -104,13 +104,13 @@ def _multiply(one, two):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _divide(one, two):  # type: ignore[no-untyped-def]
-    return one if two == 0 else one / two
+    return two if two == 0 else one / two
 
 
 @njit(cache=True)
 def _modulo(one, two):  # type: ignore[no-untyped-def]
     if two == 0:
-        return one
+        return two
     rest = abs(one) % abs(two)
     return -rest if one < 0 else rest
 
@@ -200,6 +200,22 @@ def _round_real(value, places):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _round(value, places):  # type: ignore[no-untyped-def]
     return _round_real(np.float64(value), places)
+
+
+@njit(cache=True)
+def _round_whole(value, places):  # type: ignore[no-untyped-def]
+    if places >= 0:
+        return np.int64(value)
+    if places < -18:
+        return np.int64(0)
+    scale = np.int64(10) ** np.int64(-places)
+    whole = _multiply(_add(abs(value), scale // 2) // scale, scale)
+    return -whole if value < 0 else whole
+
+
+@njit(cache=True)
+def _above(one, two):  # type: ignore[no-untyped-def]
+    return one > two or (one != one and two == two)
 
 
 @njit(cache=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -15,6 +16,10 @@ import numpy as np
 _MOST = 2**63
 _MASK = 2**64 - 1
 _ZERO = Decimal(0)
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
+_REAL = re.compile(
+    r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.IGNORECASE
+)
 
 
 def _fit(array: list[Any], place: int) -> list[Any]:
@@ -75,14 +80,14 @@ def _multiply(one: int, two: int) -> int:
 
 
 def _divide(one: Any, two: Any) -> Any:
-    return one if two == 0 else one / two
+    return two if two == 0 else one / two
 
 
 def _modulo(one: Any, two: Any) -> Any:
     if two == 0:
-        return one
+        return two
     if isinstance(one, float):
-        return math.fmod(one, two)
+        return math.nan if math.isinf(one) else math.fmod(one, two)
     rest = abs(one) % abs(two)
     return -rest if one < 0 else rest
 
@@ -90,7 +95,7 @@ def _modulo(one: Any, two: Any) -> Any:
 def _whole_divide(one: Any, two: Any) -> int:
     if two == 0:
         return 0
-    whole = int(abs(one) // abs(two))
+    whole = _truncated(abs(one) // abs(two))
     return whole if (one < 0) == (two < 0) else -whole
 
 
@@ -110,9 +115,16 @@ def _single(value: Any) -> float:
     return float(np.float32(value))
 
 
-def _scaled(value: Any, scale: int) -> Decimal:
+def _scaled(value: Any, precision: int, scale: int) -> Decimal:
     exact = value if isinstance(value, Decimal) else Decimal(str(value))
-    return exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
+    found = exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
+    if found.adjusted() >= precision - scale and found:
+        raise OverflowError
+    return found
+
+
+def _exact(text: str) -> Decimal:
+    return Decimal(text)
 
 
 def _decimal(value: int) -> Decimal:
@@ -176,6 +188,34 @@ def _round(value: Any, places: int) -> Any:
     return math.copysign(math.floor(abs(value) * scale + 0.5) / scale, value)
 
 
+def _round_whole(value: int, places: int) -> int:
+    if places >= 0:
+        return value
+    scale = 10**-places
+    whole = (abs(value) + scale // 2) // scale * scale
+    return _checked(-whole if value < 0 else whole)
+
+
+def _above(one: float, two: float) -> bool:
+    return one > two or (one != one and two == two)
+
+
+def _is_whole(text: str) -> bool:
+    return _WHOLE.fullmatch(text) is not None
+
+
+def _whole_of(text: str) -> int:
+    return _checked(int(text)) if _is_whole(text) else 0
+
+
+def _is_real(text: str) -> bool:
+    return _REAL.fullmatch(text) is not None
+
+
+def _real_of(text: str) -> float:
+    return float(text) if _is_real(text) else 0.0
+
+
 def _hash(value: int, seed: int) -> int:
     """Steele, Lea and Flood's SplitMix64 of the value and the seed."""
     mixed = (int(value) + (int(seed) + 1) * 0x9E3779B97F4A7C15) & _MASK
@@ -191,8 +231,9 @@ def _hash_text(value: str | bytes, seed: int) -> int:
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
-    first = start - 1 if start > 0 else max(0, len(text) + start) if start < 0 else 0
-    return text[first:] if length is None else text[first : first + max(0, length)]
+    first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+    last = len(text) if length is None else first + max(0, length)
+    return text[max(0, first) : max(0, last)]
 
 
 def _as_text(value: Any, kind: str) -> str:

@@ -32,7 +32,7 @@ class Kept(Protocol):
 
     def lookup(self, hashes: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table: ...
 
-    def scan(self) -> pa.Table: ...
+    def scan(self, columns: Sequence[str] | None = None) -> pa.Table: ...
 
     def add(self, rows: pa.Table, dead: int | None = None) -> None: ...
 
@@ -76,7 +76,8 @@ def _one(call: Call, machine: Machine, rows: pa.Table, kept: Kept, upto: int, af
     hashed = key_hashes(keys, key)
     states = _of_groups(kept.lookup(hashed), keys, key)
     if machine.goes_by_clock and after is not None:
-        quiet = _due(kept.scan(), keys, key, upto)
+        due = _due(kept.scan([*key, "__h", "__due"]), keys, key, upto)
+        quiet = _of_groups(kept.lookup(due.column("__h").to_numpy()), due.select(key), key)
         keys = pa.concat_tables([keys, quiet.select(key)])
         states = pa.concat_tables([states, quiet.select(states.column_names)])
         hashed = np.concatenate([hashed, quiet.column("__h").to_numpy()])
@@ -108,7 +109,7 @@ def _of_groups(found: pa.Table, keys: pa.Table, key: list[str]) -> pa.Table:
 
 
 def _due(all_: pa.Table, keys: pa.Table, key: list[str], upto: int) -> pa.Table:
-    """The groups without new rows for which it is time."""
+    """The groups without new rows for which it is time: their keys. Nothing else of any group is read."""
     due = all_.filter(pc.less_equal(all_.column("__due"), upto))
     if not due.num_rows or not keys.num_rows:
         return due
