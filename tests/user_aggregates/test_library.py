@@ -259,6 +259,13 @@ def test_variance_parts(rows: list[Row], form: Form, seed: int) -> None:
     check("variance_parts", arguments, rows, form, parts, seed, close=1e-9)
 
 
+@settings(max_examples=CASES)
+@given(streams(st.just(1), NUMBERS, st.just(0.0)), SECONDS, SEEDS)
+def test_variance_parts_with_active_expiration(rows: list[Row], seconds: int, seed: int) -> None:
+    arguments = {"n": "BIGINT", "mean": "DOUBLE", "m2": "DOUBLE"}
+    check_active("variance_parts", arguments, rows, seconds, (parts, lambda _row, left: parts(left)), seed, close=1e-9)
+
+
 def test_variance_parts_and_window_max_have_panes() -> None:
     for name in ("variance_parts", "window_max"):
         assert way_of(versions_of(name), rows_over(6, 4), streaming=True) == "panes"
@@ -286,6 +293,13 @@ def test_concat_text(rows: list[Row], form: Form, seed: int) -> None:
     check("concat_text", {"x": "STRING", "separator": "STRING"}, rows, form, joined, seed)
 
 
+@settings(max_examples=CASES)
+@given(streams(WORDS, SEPARATORS), SECONDS, SEEDS)
+def test_concat_text_with_active_expiration(rows: list[Row], seconds: int, seed: int) -> None:
+    arguments = {"x": "STRING", "separator": "STRING"}
+    check_active("concat_text", arguments, rows, seconds, (joined, lambda _row, left: joined(left)), seed)
+
+
 # --- Samples -------------------------------------------------------------------------------------------------------
 
 
@@ -307,6 +321,17 @@ SAMPLE = {"value": "STRING", "id": "BIGINT", "k": "INT"}
 @given(streams(st.sampled_from(["p", "q", None])), st.sampled_from([0, 1, 2, 4]), WINDOWS, SEEDS)
 def test_priority_sample(rows: list[Row], size: int, form: Form, seed: int) -> None:
     check("priority_sample", SAMPLE, numbered(rows, size), form, sampled, seed)
+
+
+@settings(max_examples=CASES)
+@given(streams(st.sampled_from(["p", "q", None])), st.sampled_from([1, 2, 4]), SECONDS, SEEDS)
+def test_priority_sample_with_active_expiration(rows: list[Row], size: int, seconds: int, seed: int) -> None:
+    def leaves(row: Row, left: list[Row]) -> list[Row]:
+        # One that as many later rows surpassed as are chosen was deleted then, and leaves without a word.
+        surpassed = sum(_hash(one[3], 0) > _hash(row[3], 0) for one in left)
+        return [] if surpassed >= size or not left else sampled(left)
+
+    check_active("priority_sample", SAMPLE, numbered(rows, size), seconds, (sampled, leaves), seed)
 
 
 def test_priority_sample_of_a_table_is_told_once() -> None:
@@ -341,6 +366,18 @@ def filtered(window: list[Row]) -> list[Row]:
 
     counts = [sum(place(one, number) == place(item, number) for one in present(window)) for number in range(hashes)]
     return [(min(counts),)]
+
+
+@settings(max_examples=CASES)
+@given(streams(st.one_of(st.none(), st.integers(0, 9)), st.just(3), st.just(4)), SECONDS, SEEDS)
+def test_frequent_items_with_active_expiration(rows: list[Row], seconds: int, seed: int) -> None:
+    def leaves(row: Row, left: list[Row]) -> list[Row]:
+        """Of the item that leaves, as if it came once more and did not count."""
+        (found,) = filtered([*left, row])
+        return [(None if found[0] is None else found[0] - 1,)]
+
+    arguments = {"item": "BIGINT", "hashes": "INT", "width": "BIGINT"}
+    check_active("frequent_items", arguments, rows, seconds, (filtered, leaves), seed)
 
 
 @settings(max_examples=CASES)
@@ -436,11 +473,12 @@ def in_groups(window: list[Row]) -> list[Row]:
 
 
 @settings(max_examples=CASES)
-@given(streams(st.sampled_from("pq"), st.just(None), st.sampled_from([1.0, 1.5, 2.0])), SEEDS)
-def test_gap_groups(rows: list[Row], seed: int) -> None:
+@given(streams(st.sampled_from("pq"), st.just(None), st.sampled_from([1.0, 1.5, 2.0])), WINDOWS, SEEDS)
+def test_gap_groups(rows: list[Row], form: Form, seed: int) -> None:
     arguments = {"tag": "STRING", "at": "TIMESTAMP", "gap": "DOUBLE"}
     timed = [(row[0], row[1], row[2], datetime.fromtimestamp(row[0], UTC), row[4]) for row in rows]
     check_stream("gap_groups", arguments, timed, in_groups, seed)
+    check("gap_groups", arguments, timed, form, in_groups, seed)
 
 
 @settings(max_examples=CASES)

@@ -29,18 +29,18 @@ CREATE AGGREGATE priority_sample(value, id BIGINT, k INT) : (place INT, value)
 CREATE WINDOW AGGREGATE priority_sample(value, id BIGINT, k INT) : (place INT, value)
 {
     TABLE inwindow(wvalue, wid BIGINT, wk INT);
-    TABLE kept(priority BIGINT, value, id BIGINT, surpassed INT);
+    TABLE kept(priority BIGINT, value, kid BIGINT, surpassed INT);
     INITIALIZE: ITERATE: {
         UPDATE kept SET surpassed = surpassed + 1 WHERE priority < hash64(id);
         DELETE FROM kept WHERE surpassed >= k;
         INSERT INTO kept VALUES (hash64(id), value, id, 0);
-        DELETE FROM inwindow WHERE wid NOT IN (SELECT id FROM kept);
+        DELETE FROM inwindow WHERE wid NOT IN (SELECT kid FROM kept);
         INSERT INTO RETURN
             SELECT (SELECT count(*) FROM kept AS other WHERE other.priority >= kept.priority), value
             FROM kept ORDER BY priority DESC LIMIT k;
     }
     EXPIRE: {
-        DELETE FROM kept WHERE id = oldest().wid;
+        DELETE FROM kept WHERE kid = oldest().wid;
         INSERT INTO RETURN
             SELECT (SELECT count(*) FROM kept AS other WHERE other.priority >= kept.priority), value
             FROM kept ORDER BY priority DESC LIMIT k;
