@@ -17,9 +17,9 @@ from tests.properties.harness import Fresh, bag, changes, fresh, hold
 
 AGGREGATES = """
 CREATE AGGREGATE last_two(x INT) : (now INT, before INT) {
-  TABLE seen(x INT);
+  TABLE seen(kept INT);
   INITIALIZE: { INSERT INTO seen VALUES (x); INSERT INTO RETURN VALUES (x, NULL); }
-  ITERATE: { INSERT INTO RETURN SELECT x, seen.x FROM seen; UPDATE seen SET x = x; } };
+  ITERATE: { INSERT INTO RETURN SELECT x, kept FROM seen; UPDATE seen SET kept = x; } };
 CREATE AGGREGATE total(x INT) : BIGINT {
   TABLE state(s BIGINT);
   INITIALIZE: { INSERT INTO state VALUES (coalesce(x, 0)); }

@@ -227,3 +227,13 @@ def test_groups_that_are_not_due_are_not_read(session: Session) -> None:
     (found,) = [item.reason for item in session.status() if item.name == "w"]
     # 46 and 47 leave at 51 and 52 s and those before did when the last of the first rows came.
     assert found == "1 new row, 2 groups of state looked at"
+
+
+def test_a_name_that_is_a_column_and_a_parameter() -> None:
+    with pytest.raises(DefinitionError) as error:
+        body("INSERT INTO t VALUES (x); UPDATE t SET x = x + 1;", "TABLE t(x BIGINT);")
+    assert error.value.condition == "AMBIGUOUS_COLUMN"
+    assert error.value.hint is not None
+    assert "t.x" in error.value.hint
+    told_ = body("INSERT INTO t VALUES (x); INSERT INTO RETURN SELECT max(t.x) FROM t;", "TABLE t(x BIGINT);")
+    assert told(told_, [1, 5, 2]) == [1, 5, 5]

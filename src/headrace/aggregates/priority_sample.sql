@@ -21,7 +21,7 @@ CREATE AGGREGATE priority_sample(value, id BIGINT, k INT) : (place INT, value)
     }
     TERMINATE: {
         INSERT INTO RETURN
-            SELECT (SELECT count(*) FROM sample AS other WHERE other.priority >= sample.priority), value
+            SELECT (SELECT count(*) FROM sample AS other WHERE other.priority >= sample.priority), sample.value
             FROM sample ORDER BY priority DESC;
     }
 };
@@ -36,13 +36,13 @@ CREATE WINDOW AGGREGATE priority_sample(value, id BIGINT, k INT) : (place INT, v
         INSERT INTO kept VALUES (hash64(id), value, id, 0);
         DELETE FROM inwindow WHERE wid NOT IN (SELECT kid FROM kept);
         INSERT INTO RETURN
-            SELECT (SELECT count(*) FROM kept AS other WHERE other.priority >= kept.priority), value
+            SELECT (SELECT count(*) FROM kept AS other WHERE other.priority >= kept.priority), kept.value
             FROM kept ORDER BY priority DESC LIMIT k;
     }
     EXPIRE: {
         DELETE FROM kept WHERE kid = oldest().wid;
         INSERT INTO RETURN
-            SELECT (SELECT count(*) FROM kept AS other WHERE other.priority >= kept.priority), value
+            SELECT (SELECT count(*) FROM kept AS other WHERE other.priority >= kept.priority), kept.value
             FROM kept ORDER BY priority DESC LIMIT k;
     }
 }

@@ -44,7 +44,7 @@ class Program:
 
 def naive_window(base: Definition) -> Definition:
     """ESL Example 11: the window version that asks the base version about all rows of the window, each time."""
-    columns = tuple(Column(f"w{number}", column.type) for number, column in enumerate(base.parameters))
+    columns = tuple(Column(f"__w{number}", column.type) for number, column in enumerate(base.parameters))
     names = ", ".join(column.name for column in columns)
     tell = (f"INSERT INTO RETURN SELECT {base.name}({names}) FROM {INWINDOW}",)
     return Definition(
@@ -219,7 +219,7 @@ class _Assembly(Frame):
         tell = self._choosing(self.base)
         if self.base.has("TERMINATE"):
             self.base.first_or_next("on", parameters, self._quietly)
-            self.base.run("TERMINATE", parameters, tell)
+            self.base.run("TERMINATE", {}, tell)
         else:
             self.base.first_or_next("on", parameters, tell)
 
@@ -274,7 +274,7 @@ class _Assembly(Frame):
         assert self.base is not None
         if self.base.has("TERMINATE"):
             self.base.first_or_next("on", parameters, self._quietly)
-            self.base.run("TERMINATE", parameters, tell)
+            self.base.run("TERMINATE", {}, tell)
         else:
             self.base.first_or_next("on", parameters, tell)
 
@@ -375,7 +375,7 @@ class _Assembly(Frame):
                 if self.base.has("TERMINATE"):
                     self.base.first_or_next("on", parameters, self._quietly)
                     with writer.block("if place == slide - 1:"):
-                        self.base.run("TERMINATE", parameters, self._out)
+                        self.base.run("TERMINATE", {}, self._out)
                 else:
                     self.base.telling = "place == slide - 1"
                     self.base.first_or_next("on", parameters, self._out)

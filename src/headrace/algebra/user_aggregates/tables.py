@@ -108,6 +108,10 @@ class Scope:
                 raise Fault(
                     "AMBIGUOUS_COLUMN", f"{name} may be of {tables}", node, f"Write {found[0][0].alias}.{name}."
                 )
+            if found and not qualifier and name.lower() in self.parameters:
+                table = found[0][0].alias
+                hint = f"Write {table}.{name} for the column; call the parameter something else."
+                raise Fault("AMBIGUOUS_COLUMN", f"{name} is a column of {table} and a parameter", node, hint)
             if found:
                 row, number = found[0]
                 return self.known.cell(row.table, number, row.row)
