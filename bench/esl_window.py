@@ -86,6 +86,19 @@ AVERAGE = {
     ),
 }  # fmt: skip
 
+
+def _counters() -> str:
+    """All counters, by doubling."""
+    doubled = [f"INSERT INTO counters SELECT n + {step}, place, 0 FROM counters;" for step in (1, 2)]
+    doubled += [f"INSERT INTO counters SELECT n, place + {2**power}, 0 FROM counters;" for power in range(6)]
+    return " ".join(["INSERT INTO counters VALUES (0, 0, 0);", *doubled])
+
+
+#: An item's counters; HASHES is 4 and WIDTH 64, as the doubling makes them.
+_ITS = f"place = abs(hash64({{}}, n) % {WIDTH})"
+_COUNT = f"UPDATE counters SET cnt = cnt + 1 WHERE {_ITS.format('item')};"
+_LEAST = f"INSERT INTO RETURN SELECT min(cnt) FROM counters WHERE {_ITS.format('item')};"
+
 FREQUENT = {
     EXPIRE: Way("LOAD AGGREGATES frequent_items",
                 f"frequent_items(item, {HASHES}, {WIDTH}) OVER (ROWS {{before}} PRECEDING)", 200_000),
@@ -93,6 +106,33 @@ FREQUENT = {
         "CREATE WINDOW AGGREGATE f(item BIGINT) : BIGINT EXTERNAL 'bench.esl_classes:FrequentItems'",
         "f(item) OVER (ROWS {before} PRECEDING)",
         50_000,
+    ),
+    OWN_WINDOW: Way(
+        f"""CREATE AGGREGATE f(item BIGINT, size BIGINT) : BIGINT {{
+        TABLE counters(n INT, place BIGINT, cnt BIGINT); TABLE mine(number BIGINT, mitem BIGINT);
+        TABLE state(seen BIGINT, gone BIGINT);
+        INITIALIZE: {{ {_counters()} INSERT INTO state VALUES (1, NULL); INSERT INTO mine VALUES (1, item);
+            {_COUNT} {_LEAST} }}
+        ITERATE: {{ UPDATE state SET seen = seen + 1;
+            UPDATE state SET gone = (SELECT mitem FROM mine WHERE number = state.seen - size);
+            INSERT INTO mine SELECT seen, item FROM state;
+            DELETE FROM mine WHERE number <= (SELECT seen FROM state) - size;
+            UPDATE counters SET cnt = cnt - 1 WHERE {_ITS.format("(SELECT gone FROM state)")};
+            {_COUNT} {_LEAST} }} }}""",
+        "f(item, {size})",
+        20_000,
+        10_000,
+    ),
+    NAIVE: Way(
+        f"""CREATE AGGREGATE f(item BIGINT) : BIGINT {{
+        TABLE counters(n INT, place BIGINT, cnt BIGINT); TABLE newest(nitem BIGINT);
+        INITIALIZE: {{ {_counters()} INSERT INTO newest VALUES (item); {_COUNT} }}
+        ITERATE: {{ UPDATE newest SET nitem = item; {_COUNT} }}
+        TERMINATE: {{ INSERT INTO RETURN SELECT min(cnt) FROM counters
+            WHERE {_ITS.format("(SELECT nitem FROM newest)")}; }} }}""",
+        "f(item) OVER (ROWS {before} PRECEDING)",
+        20_000,
+        1_000,
     ),
 }  # fmt: skip
 AGGREGATES = {"average": AVERAGE, "frequent items": FREQUENT}

@@ -85,4 +85,14 @@ def _lines(axes: Any, series: Sequence[Series]) -> None:
     for one in series:
         axes.plot(one.x, one.y, marker="o", label=one.name)
     axes.set_xlabel(series[0].x_label)
-    axes.set_ylim(bottom=0)
+    if _is_wide([x for one in series for x in one.x]):
+        axes.set_xscale("log")
+    if _is_wide([y for one in series for y in one.y]):
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+
+
+def _is_wide(values: Sequence[Any]) -> bool:
+    """Whether values are so far apart that all but the largest would lie on one spot."""
+    return min(values) > 0 and max(values) >= 30 * min(values)
