@@ -237,3 +237,10 @@ def test_a_name_that_is_a_column_and_a_parameter() -> None:
     assert "t.x" in error.value.hint
     told_ = body("INSERT INTO t VALUES (x); INSERT INTO RETURN SELECT max(t.x) FROM t;", "TABLE t(x BIGINT);")
     assert told(told_, [1, 5, 2]) == [1, 5, 5]
+
+
+def test_calls_that_only_choose_rows(session: Session) -> None:
+    session.sql("CREATE STREAM o(k INT, v INT, at TIMESTAMP) ORDER BY at")
+    session.feed("o", [(1, 1, 1), (2, 5, 2), (3, 1, 3)])
+    found = session.sql("SELECT k FROM o QUALIFY sum(v) OVER (ROWS 1 PRECEDING) > 5")
+    assert rows(found) == [(2,), (3,)]

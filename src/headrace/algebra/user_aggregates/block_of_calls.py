@@ -401,7 +401,8 @@ class _Block:
         return self._column("c", column)
 
     def _has_windows(self) -> bool:
-        return any(isinstance(node, exp.Window) for item in self.select.expressions for node in item.walk())
+        places = [*self.select.expressions, self.select.args.get("qualify"), self.select.args.get("order")]
+        return any(one is not None and one.find(exp.Window) is not None for one in places)
 
     def _unaliased(self, condition: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
         """HAVING and QUALIFY may speak of items by their aliases; over the results they stand before those."""

@@ -144,6 +144,11 @@ class Work:
         """
         if self.timed is None or len(self.refs) != 1 or self.block.inner.reads_clock:
             return None
+        versions = [
+            one for call in self.block.calls if call.versions for one in (call.versions.base, call.versions.window)
+        ]
+        if any(one is not None and one.external is not None for one in versions):
+            return None  # a class may be another under the same name
         ref, item = self.timed.ref, self.timed.item
         past = self.time is not None and self.time > (self.relations.clock or 0)
         plain = ref == RelationRef(ref.name) and item.log == "append" and item.option("retain") is None
