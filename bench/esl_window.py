@@ -143,7 +143,7 @@ class Sizes:
     """Windows in rows, how many refreshes, and by how much fewer rows."""
 
     windows: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
-    refreshes: int = 3
+    refreshes: int = 5
     fewer: int = 1
     compared: int = 1_000_000
 
