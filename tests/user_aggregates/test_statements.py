@@ -136,15 +136,15 @@ def test_the_library_as_it_comes(home: Session) -> None:
 
 
 def test_the_library(home: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = WINDOW_AVG.replace("AGGREGATE avg", "AGGREGATE smooth").replace("avg(wnext)", "mean(wnext)")
-    texts = {"mean": AVG.replace(" avg(", " mean("), "smooth": base}
+    base = WINDOW_AVG.replace("AGGREGATE avg", "AGGREGATE smoothed_by_itself").replace("avg(wnext)", "mean(wnext)")
+    texts = {"mean": AVG.replace(" avg(", " mean("), "smoothed_by_itself": base}
     monkeypatch.setattr(aggregates, "library", lambda: texts)
     with pytest.raises(DefinitionError) as error:
         home.sql("LOAD AGGREGATES median")
     assert error.value.condition == "UNKNOWN_AGGREGATE"
-    assert "mean, smooth" in (error.value.hint or "")
+    assert "mean, smoothed_by_itself" in (error.value.hint or "")
     # What it calls comes along.
-    assert str(home.sql("LOAD AGGREGATES smooth")) == "Loaded 2 aggregates: smooth, mean."
+    assert str(home.sql("LOAD AGGREGATES smoothed_by_itself")) == "Loaded 2 aggregates: smoothed_by_itself, mean."
     assert str(home.sql("LOAD AGGREGATES")) == "They were there already."
     texts["mean"] = texts["mean"].replace("tsum/cnt", "cnt/tsum")
     with pytest.raises(DefinitionError) as error:
