@@ -91,3 +91,20 @@ def test_describe_tells_whether_it_is_machine_code(session: Session) -> None:
         session.sql(f"CREATE AGGREGATE {name}(x {kind}) : {kind} {{ ITERATE: {{ INSERT INTO RETURN VALUES (x); }} }}")
     assert ("", "", "compiled to machine code") in session.sql("DESCRIBE fast").rows
     assert ("", "", "compiled to Python, because x is text; slow is text") in session.sql("DESCRIBE slow").rows
+
+
+def test_explain_of_an_aggregate_shows_what_it_was_compiled_to(session: Session) -> None:
+    session.sql("CREATE AGGREGATE fast(x BIGINT) : BIGINT { ITERATE: { INSERT INTO RETURN VALUES (x); } }")
+    told = str(session.sql("EXPLAIN fast"))
+    assert told.startswith("The base version of fast takes (x BIGINT).\nIt is compiled to machine code, from:")
+    assert "def run(starts, times" in told
+
+
+def test_an_aggregate_for_windows_alone_beside_a_column(session: Session) -> None:
+    session.sql("CREATE STREAM s (k INT, v INT, at TIMESTAMP) ORDER BY at")
+    session.sql(
+        "CREATE WINDOW AGGREGATE w(x INT) : INT { TABLE inwindow(wx INT); ITERATE: { INSERT INTO RETURN VALUES (x); } }"
+    )
+    with pytest.raises(DefinitionError) as error:
+        session.sql("SELECT k, w(v) FROM s")
+    assert error.value.condition == "WINDOW_AGGREGATE"

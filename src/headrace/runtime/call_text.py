@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headrace.algebra.user_aggregates.block_of_calls import column_texts
+from headrace.algebra.user_aggregates.checking import check
+from headrace.algebra.user_aggregates.definition import Versions
 from headrace.algebra.user_aggregates.forms import Form, Way, way_of
 from headrace.language import format_duration
 from headrace.maintenance.user_aggregates.blocks import Call
@@ -20,8 +24,8 @@ _WAYS: dict[Way, str] = {
     "panes": "it is ALGEBRAIC, so its base version sums up panes, and these are the rows of its window version",
     "active": "its window version is told when a row leaves by the clock",
 }
-#: The box of ESL's Figure 2 that a way is.
-_BOXES: dict[Way, str] = {"cumulative": "1", "window": "2 or 5", "naive": "2 or 5", "tumble": "3", "panes": "4"}
+#: The box of ESL's Figure 2 that a way is; windows that slide without panes are its box 5.
+_BOXES: dict[Way, str] = {"cumulative": "1", "window": "2", "naive": "2", "tumble": "3", "panes": "4"}
 
 
 def call_lines(steps: Steps, *, kept: bool, programs: bool = False) -> list[str]:
@@ -35,12 +39,38 @@ def call_lines(steps: Steps, *, kept: bool, programs: bool = False) -> list[str]
     return lines
 
 
+def aggregate_lines(versions: Versions, known: Mapping[str, Versions]) -> list[str]:
+    """What there is under the name of an aggregate, and what each version was compiled to."""
+    lines = []
+    for definition in (versions.base, versions.window):
+        if definition is None:
+            continue
+        kind = "window version" if definition.window else "base version"
+        takes = ", ".join(f"{one.name} {one.type or 'of any type'}" for one in definition.parameters)
+        lines.append(f"The {kind} of {versions.name} takes ({takes}).")
+        if definition.blocking:
+            lines.append("It is blocking: it tells its result when its input has ended, so a stream needs a window.")
+        program = check(definition, known)
+        if definition.external is not None:
+            lines.append(f"It is the class {definition.external}, and is called as it is.")
+        elif program is None:
+            lines.append("It is compiled for the types that it is called with.")
+        else:
+            slow = "; ".join(program.slow)
+            lines.append(
+                f"It is compiled to Python, because {slow}:" if slow else "It is compiled to machine code, from:"
+            )
+            lines += ["", *(f"    {line}" for line in program.text.rstrip().splitlines()), ""]
+    return lines
+
+
 def _call(steps: Steps, call: Call, machine: Machine) -> list[str]:
     texts = column_texts(steps.inner)
     way = way_of(call.versions, call.form, streaming=steps.block.streaming)
     arguments = ", ".join(texts.get(name, name) for name in call.arguments) or "*"
     partition = ", ".join(texts.get(name, name) for name in call.partition)
-    box = f" (Figure 2 of ESL, box {_BOXES[way]})" if way in _BOXES else ""
+    number = "5" if way in ("window", "naive") and call.form.slide is not None else _BOXES.get(way)
+    box = "" if number is None else f" (Figure 2 of ESL, box {number})"
     keeps = [f"{section.name} ({counted(len(section.types), 'column')})" for section in machine.program.sections]
     group = f"Each group by {partition}" if partition else "It"
     return [

@@ -19,9 +19,10 @@ from headrace.language import (
 )
 from headrace.language.synchronized import BETWEEN
 from headrace.maintenance.user_aggregates.evaluating import calls_aggregates
+from headrace.maintenance.user_aggregates.known import known_aggregates
 from headrace.runtime.books import book_of
 from headrace.runtime.call_steps import Steps, steps_of
-from headrace.runtime.call_text import call_lines
+from headrace.runtime.call_text import aggregate_lines, call_lines
 from headrace.runtime.declared_together import Common, common_views
 from headrace.runtime.describe import LOGS, key_sentence
 from headrace.runtime.estimates import plan_lines, rows_of, whole_line
@@ -52,6 +53,9 @@ def explain(home: Home, statement: Explain) -> Info:
     if statement.kind is not None and inner is not None:
         raise NotYetMaintained(f"EXPLAIN {statement.kind}", place=statement.place)
     if statement.target is not None:
+        aggregates = known_aggregates(home.snapshot())
+        if home.snapshot().get(statement.target) is None and statement.target.lower() in aggregates:
+            return Info("EXPLAIN", "\n".join(aggregate_lines(aggregates[statement.target.lower()], aggregates)))
         item = home.snapshot().find(statement.target)
         if statement.kind == "SHARING":
             return Info("EXPLAIN", explain_sharing(home, item))

@@ -14,7 +14,7 @@ from sqlglot import exp
 from headrace.algebra.aggregates import is_aggregate
 from headrace.algebra.user_aggregates.called import arguments_of, names_of
 from headrace.algebra.user_aggregates.definition import Definition, Versions
-from headrace.algebra.user_aggregates.forms import Form
+from headrace.algebra.user_aggregates.forms import Form, way_of
 from headrace.algebra.user_aggregates.windows_of_calls import form_of, resolved
 from headrace.errors import DefinitionError, NotYetMaintained, Place
 from headrace.language import Query, nodes
@@ -392,6 +392,7 @@ class _Block:
     def _shown_beside(self, column: exp.Column) -> str:
         grouped = self.select.args.get("group") is not None or not self._has_windows()
         if grouped:
+            self._check_windows()
             raise DefinitionError(
                 "NOT_GROUPED",
                 f"{headrace_sql(column)} stands beside aggregates of groups, and is no column of GROUP BY.",
@@ -399,6 +400,13 @@ class _Block:
                 place=self.place,
             )
         return self._column("c", column)
+
+    def _check_windows(self) -> None:
+        """Refuse a call without a window of what is defined for windows alone: that is what is wrong then."""
+        for node in (one for item in self.select.expressions for one in item.find_all(exp.Anonymous)):
+            versions = next((self.known[name] for name in names_of(node) if name in self.known), None)
+            if versions is not None:
+                way_of(versions, Form("base"), streaming=False, place=self.place)
 
     def _has_windows(self) -> bool:
         places = [*self.select.expressions, self.select.args.get("qualify"), self.select.args.get("order")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,6 +58,8 @@ def way_of(versions: Versions, form: Form, *, streaming: bool, place: Place | No
         return "cumulative"
     if form.tumbles and base is not None:
         return "tumble"
-    if form.slide is not None and base is not None and window is not None and window.algebraic:
+    # A pane of one row sums nothing up.
+    sums_up = form.slide is not None and math.gcd(form.length, form.slide) > 1
+    if sums_up and base is not None and window is not None and window.algebraic:
         return "panes"
     return "window" if window is not None else "naive"

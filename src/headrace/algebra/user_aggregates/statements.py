@@ -24,6 +24,10 @@ _TYPES: dict[Kind, str] = {
     "span": "INTERVAL DAY TO SECOND", "decimal": "DECIMAL(38,18)", "bytes": "BINARY", "null": "BIGINT",
 }  # fmt: skip
 
+_AGAIN = (
+    "Go through the rows of a table instead: INSERT, UPDATE and DELETE over its rows, once for each row that comes."
+)
+
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between)
 
 
@@ -430,7 +434,7 @@ class Body:
         base = versions.base
         if _named(base) in self._calling:
             chain = " calls ".join([*(one.split()[0] for one in self._calling), base.name])
-            raise Fault("RECURSIVE_AGGREGATE", f"an aggregate cannot call itself: {chain}", node)
+            raise Fault("RECURSIVE_AGGREGATE", f"an aggregate cannot call itself: {chain}", node, _AGAIN)
         return _NestedCall(self, base, arguments)
 
     def nested_body(self, definition: Definition) -> tuple[Body, str]:
