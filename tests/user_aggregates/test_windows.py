@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -174,7 +175,11 @@ PANES = st.tuples(st.sampled_from([rows_over, range_over]), st.integers(2, 12), 
 @given(streams(), st.sampled_from(["sum", "max", "min", "first", "last"]), PANES, LATER, st.integers(0, 1000))
 def test_the_cascade_is_the_plain_path(rows: list[Row], name: str, panes: Any, later: int, seed: int) -> None:
     form, versions = panes[0](panes[1], panes[2]), versions_of(name)
-    assert way_of(versions, form, streaming=True) == "panes"
+    # A pane of one row would sum nothing up.
+    assert form.length is not None
+    assert form.slide is not None
+    way = "panes" if math.gcd(form.length, form.slide) > 1 else "window"
+    assert way_of(versions, form, streaming=True) == way
     assert way_of(plain_path(versions), form, streaming=True) == "window"
     table, upto = table_of(rows, COLUMNS), upto_of(rows, later)
     wanted = whole(block_of(plain_path(versions), form), table, upto)
