@@ -22,6 +22,9 @@ from headrace.session import Session
 #: Above this scale factor the embedded Spark has no room for cached tables.
 MOST_CACHED = 1
 
+#: Enough for what the queries need at scale factor 10, beside the tables' pages.
+MOST_OF_DUCKDB = "6GB"
+
 #: The strategy of a refresh that finds nothing changed.
 NOTHING = "nothing"
 
@@ -127,7 +130,8 @@ class Duck:
             raise EngineError(
                 "BENCH_NOT_INSTALLED", "The benchmarks need duckdb.", hint="pip install 'headrace[bench]'"
             ) from error
-        self._base = duckdb.connect(str(folder / "rival.duckdb"))
+        # Without a limit it takes most of the memory there is, from the files of the others too.
+        self._base = duckdb.connect(str(folder / "rival.duckdb"), config={"memory_limit": MOST_OF_DUCKDB})
         for name in RELATIONS:
             self._base.execute(f"CREATE TABLE {name} AS SELECT * FROM read_parquet('{data.glob(name)}')")
 

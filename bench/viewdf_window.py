@@ -1,7 +1,8 @@
 """SUM and MAX over sliding windows of minutes, kept as views: by each strategy, recompute and hand-written code.
 
-Structured Streaming keeps the same sliding sums over the same files, a batch at a time. Catching up with many missed
-parts in one refresh stands beside refreshing after each.
+All windows are views over the same stream, and each is refreshed by itself, so that what is measured of one is not
+helped by another. Structured Streaming keeps the same sliding sums over the same files, a batch at a time. Catching up
+with many missed parts in one refresh stands beside refreshing after each.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ OPTIONS = {
     "rows": "rows a batch; 5,000,000 unless told, with --quick 50,000",
     "windows": "minutes in a window, such as 5,10,50,100",
     "calls": "sum, max or both",
+    "distributive": "windows whose sums are kept by the distributive strategy too; 50 unless told",
+    "recompute": "windows up to so many minutes are computed again; 100 unless told",
     "repeats": "batches that are measured; 3 unless told",
     "streaming": "minutes in a window of Structured Streaming, measured on Spark; 0 (unless told) for none",
     "missed": "parts of 10,000 rows to catch up with; 500 unless told, with --quick 20; 0 for none",
@@ -55,19 +58,26 @@ def viewdf_window(context: Context) -> Findings:
     calls = context.option("calls", _words, tuple(CALLS))
     repeats = context.option("repeats", int, sizes.repeats)
     missed = context.option("missed", int, sizes.missed)
+    unless_told: tuple[int, ...] = windows[-1:] if context.quick else (50,)
+    beside = context.option("distributive", _numbers, unless_told)
+    recomputed = context.option("recompute", int, 100)
     engine = open_engine(context.engine or "spark")
     found: dict[str, dict[int, dict[str, list[float]]]] = {}
     for call in calls:
-        found[call] = {}
-        done = context.step(f"windows of {call}", sum(windows) + len(windows) * (1 + repeats))
-        for window in windows:
-            with _Run(context.folder / f"{call}{window}", engine, call, window, rows) as run:
-                for _ in range(window + 1):
-                    run.next_batch(measured=False)
-                    done()
-                taken = [run.next_batch() for _ in range(repeats)]
+        before = max(windows) + 1
+        done = context.step(f"windows of {call}", before + repeats)
+        views = {window: CALLS[call] if window in beside else CALLS[call][:1] for window in windows}
+        with _Run(context.folder / call, engine, call, views, recomputed, rows) as run:
+            for _ in range(before):
+                run.fill()
                 done()
-            found[call][window] = {name: [one[name] for one in taken] for name in taken[0]}
+            taken = []
+            for _ in range(repeats):
+                taken.append(run.measure())
+                done()
+        found[call] = {
+            window: {name: [one[window][name] for one in taken] for name in taken[0][window]} for window in windows
+        }
     streamed = context.option("streaming", int, 0)
     slides = _streaming(context, engine, streamed, rows) if streamed and engine.kind == "spark" else []
     caught = _catch_up(context, engine, missed) if missed else None
@@ -81,12 +91,13 @@ def viewdf_window(context: Context) -> Findings:
 
 @dataclass
 class _Run:
-    """One stream of batches, views over it by each strategy, and the same by recompute and by hand."""
+    """One stream of batches, views over it by window and strategy, and the same by recompute and by hand."""
 
     folder: Path
     engine: Engine
     call: str
-    window: int
+    views: dict[int, tuple[str, ...]]
+    recomputed: int
     rows: int
     minute: int = 0
     files: list[str] = field(default_factory=list)
@@ -96,50 +107,69 @@ class _Run:
         self.folder.mkdir()
         kind = self.engine.kind
         self.session: Session = connect(str(self.folder / "home"), engine=kind, spark=self.engine.spark)
+        self.session.sql("ALTER HOME SET (sharing = 'never')")
         self.session.sql(STREAM)
-        for strategy in CALLS[self.call]:
-            self.session.sql(window_view(strategy, self.call, self.window, strategy))
+        for window, strategies in self.views.items():
+            for strategy in strategies:
+                self.session.sql(window_view(f"{strategy}{window}", self.call, window, strategy))
         return self
 
     def __exit__(self, *_error: object) -> None:
         self.session.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def next_batch(self, *, measured: bool = True) -> dict[str, float]:
-        """Let the next minute come; each view is refreshed by itself, so that each is measured alone."""
-        table = readings(self.rows, self.minute)
-        self.files.append(write(self.folder / "batches", self.minute, table))
-        self.session.feed("S", table)
-        found = {
-            strategy: seconds(lambda name=strategy: self.session.refresh(name))  # type: ignore[misc]
-            for strategy in CALLS[self.call]
+    def fill(self) -> None:
+        """Let the next minute come, before the windows are full."""
+        self._next()
+        self.session.refresh()
+        self._part_by_hand()
+        self.minute += 1
+
+    def measure(self) -> dict[int, dict[str, float]]:
+        """Let the next minute come: the seconds of each view, and of what stands beside it, by window."""
+        self._next()
+        found: dict[int, dict[str, float]] = {
+            window: {
+                strategy: seconds(lambda name=f"{strategy}{window}": self.session.refresh(name))  # type: ignore[misc]
+                for strategy in strategies
+            }
+            for window, strategies in self.views.items()
         }
-        found["by hand"] = seconds(self._by_hand)
-        if measured:
-            found["recompute"] = seconds(self._recompute)
+        part = seconds(self._part_by_hand)
+        for window, taken in found.items():
+            taken["by hand"] = part + seconds(lambda window=window: self._window_by_hand(window))  # type: ignore[misc]
+            if window <= self.recomputed:
+                taken["recompute"] = seconds(lambda window=window: self._recompute(window))  # type: ignore[misc]
         self.minute += 1
         return found
 
-    def _recompute(self) -> None:
-        frame = self.engine.spark.read.parquet(*self.files[-self.window :])
+    def _next(self) -> None:
+        table = readings(self.rows, self.minute)
+        self.files.append(write(self.folder / "batches", self.minute, table))
+        self.session.feed("S", table)
+
+    def _recompute(self, window: int) -> None:
+        frame = self.engine.spark.read.parquet(*self.files[-window:])
         self._save(frame.groupBy("G").agg({"A": self.call}), "recomputed")
 
-    def _by_hand(self) -> None:
-        """What the first strategy does: cumulative sums, or the maximum of each minute."""
+    def _part_by_hand(self) -> None:
+        """What is made of a minute: sums that go on from the last ones, or the maximum."""
         new = self.engine.spark.read.parquet(self.files[-1]).groupBy("G").agg({"A": self.call})
         new = new.toDF("G", "part")
         if self.call == "sum":
             kept = self.engine.read(self.partials[-1:], "G INT, part BIGINT")
             new = new.unionByName(kept).groupBy("G").agg({"part": "sum"}).toDF("G", "part")
         self.partials.append(self._save(new, "kept"))
+
+    def _window_by_hand(self, window: int) -> None:
         if self.call == "max":
-            merged = self.engine.read(self.partials[-self.window :], "G INT, part INT")
-            self._save(merged.groupBy("G").agg({"part": "max"}), "result")
-        elif len(self.partials) > self.window:
-            now = self.engine.read(self.partials[-1:], "G INT, part BIGINT")
-            before = self.engine.read([self.partials[-1 - self.window]], "G INT, part BIGINT")
-            both = now.unionByName(before.selectExpr("G", "-part AS part"))
-            self._save(both.groupBy("G").agg({"part": "sum"}).where("`sum(part)` > 0"), "result")
+            merged = self.engine.read(self.partials[-window:], "G INT, part INT")
+            self._save(merged.groupBy("G").agg({"part": "max"}), f"result{window}-")
+            return
+        now = self.engine.read(self.partials[-1:], "G INT, part BIGINT")
+        before = self.engine.read([self.partials[-1 - window]], "G INT, part BIGINT")
+        both = now.unionByName(before.selectExpr("G", "-part AS part"))
+        self._save(both.groupBy("G").agg({"part": "sum"}).where("`sum(part)` > 0"), f"result{window}-")
 
     def _save(self, frame: Any, name: str) -> str:
         path = str(self.folder / f"{name}{self.minute}")
@@ -217,10 +247,9 @@ def _series(found: dict[str, dict[int, dict[str, list[float]]]]) -> list[Series]
     made = []
     for call, by_window in found.items():
         figure = "Fig. 12" if call == "sum" else "Fig. 10"
-        for name in next(iter(by_window.values())):
-            one = Series.of_runs(
-                f"{call} by window ({figure})", name, "s", {float(w): runs[name] for w, runs in by_window.items()}
-            )
+        for name in dict.fromkeys(name for runs in by_window.values() for name in runs):
+            measured = {float(window): runs[name] for window, runs in by_window.items() if name in runs}
+            one = Series.of_runs(f"{call} by window ({figure})", name, "s", measured)
             made.append(Series(one.panel, one.name, one.unit, one.x, one.y, "minutes", one.runs))
     return made
 
@@ -230,8 +259,7 @@ def _aims(found: dict[str, dict[int, dict[str, list[float]]]], caught: dict[str,
     for call, by_window in found.items():
         first = CALLS[call][0]
         for window, bound in ((10, 5), (50, 20)):
-            if window in by_window:
-                runs = by_window[window]
+            if "recompute" in (runs := by_window.get(window, {})):
                 aims.append(Aim.at_least(
                     f"recompute of {call} at W={window} over the view", bound, min(runs["recompute"]) / min(runs[first])
                 ))  # fmt: skip
@@ -241,8 +269,7 @@ def _aims(found: dict[str, dict[int, dict[str, list[float]]]], caught: dict[str,
             flat = [min(runs[first]) for window, runs in by_window.items() if window >= 10]
             if len(flat) > 1:
                 aims.append(Aim.under("SUM at the longest window over W=10", 1.3, flat[-1] / flat[0]))
-            if 50 in by_window:
-                runs = by_window[50]
+            if "distributive" in (runs := by_window.get(50, {})):
                 ratio = min(runs["distributive"]) / min(runs["subtractable"])
                 aims.append(Aim.at_least("distributive over subtractable at W=50", 1.3, ratio))
     if caught is not None:

@@ -20,7 +20,7 @@ def _estimated(changed: int, book: Book) -> Costs:
 def test_slow_small_refreshes_do_not_make_large_ones_dear() -> None:
     """A tenth of a second more whatever the rows is a tenth of a second more, not ten times as much."""
     book = Book()
-    for _ in range(6):
+    for _ in range(12):
         book = book.with_followed(0.3, _estimated(1_000, book))
     assert 0.28 < costs(1_000, book) < 0.31
     assert costs(700_000, book) < costs(700_000, Book()) + 0.3
@@ -28,7 +28,7 @@ def test_slow_small_refreshes_do_not_make_large_ones_dear() -> None:
 
 def test_slow_large_refreshes_make_large_ones_dear() -> None:
     book = Book()
-    for _ in range(6):
+    for _ in range(12):
         book = book.with_followed(6.0, _estimated(700_000, book))
     assert 5.5 < costs(700_000, book) < 6.5
     assert costs(1_000, book) < 0.2
@@ -36,8 +36,16 @@ def test_slow_large_refreshes_make_large_ones_dear() -> None:
 
 def test_both_together() -> None:
     book = Book()
-    for _ in range(8):
+    for _ in range(16):
         book = book.with_followed(0.3, _estimated(1_000, book))
         book = book.with_followed(6.0, _estimated(700_000, book))
     assert 0.25 < costs(1_000, book) < 0.35
     assert 5.5 < costs(700_000, book) < 6.5
+
+
+def test_a_slow_refresh_is_not_taken_for_the_rule() -> None:
+    """The first one reads files that nobody has read yet; quick ones count for more, so that views stay followed."""
+    slow = Book().with_followed(2.0, _estimated(700_000, Book()))
+    assert costs(700_000, slow) < 1.4
+    quick = slow.with_followed(0.5, _estimated(700_000, slow))
+    assert costs(700_000, quick) < (costs(700_000, slow) + 0.5) / 2 + 0.05

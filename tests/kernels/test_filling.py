@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,14 @@ def _pieces(state: State, pieces: list[list[Line]]) -> list[pa.Table]:
     return found
 
 
+def _same(piece: pa.Table) -> pa.Table:
+    return piece
+
+
 def _filled(root: Path, state: State, pieces: list[list[Line]], newest: tuple[str, ...] = ()) -> list[pa.Table]:
     held = Held(state, 1, "state", {})
-    done = fill(held, str(root), 7, BUCKETS, _pieces(state, pieces), str(root / "stage"), newest)
+    coming = [partial(_same, piece) for piece in _pieces(state, pieces)]
+    done = fill(held, str(root), 7, BUCKETS, coming, str(root / "stage"), newest)
     assert [path for path in (root / "stage").rglob("*") if path.is_file()] == []
     tables = []
     for change in done:

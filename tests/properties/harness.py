@@ -18,6 +18,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from headrace.engine import Engine
+from headrace.maintenance import building
 from headrace.session import Session
 from headrace.session import connect as connect_home
 
@@ -46,12 +47,16 @@ def hold(
     wanted = sail_examples if engine.kind == "sail" else sail_examples // SPARK_SHARE
 
     def check(case: Any) -> None:
-        # Half of the cases, always the same ones, follow their changes in tasks.
-        token = _in_tasks.set(zlib.crc32(repr(case).encode()) % 2 == 0)
+        # Half of the cases, always the same ones, follow their changes in tasks, and a third fill their states as large
+        # ones are filled.
+        number = zlib.crc32(repr(case).encode())
+        token, small = _in_tasks.set(number % 2 == 0), building.SMALL
+        building.SMALL = small if number % 3 else 0
         try:
             property_(engine, case)
         finally:
             _in_tasks.reset(token)
+            building.SMALL = small
 
     check.__name__ = check.__qualname__ = property_.__name__
     test = given(case=cases)(check)

@@ -61,15 +61,26 @@ def test_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     item = store.create("a")
     for time in range(6):
         store.add(item, time)
-    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", 3)
+    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (3, 3))
     merged, after = roll_up(store, item, most=4)
     assert (merged, sizes(after, item)) == (3, [1, 1, 1, 3])
-    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", 1)
+    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (1, 1))
     merged, after = roll_up(store, item, most=3)
     assert (merged, sizes(after, item)) == (2, [1, 1, 4])
-    merged, after = roll_up(store, item, most=0)  # far too many: all at once
+    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (1, 2))
+    merged, after = roll_up(store, item, most=0)  # far too many: four times as many at once
     assert (merged, sizes(after, item)) == (3, [6])
     assert store.times(item, after) == list(range(6))
+
+
+def test_as_many_times_what_came_last(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small refresh does not wait for files of large ones."""
+    item = store.create("a")
+    for time in range(12):
+        store.add(item, time)
+    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (1, 100))
+    merged, after = roll_up(store, item, most=8)
+    assert (merged, sizes(after, item)) == (8, [1, 1, 1, 1, 8])
 
 
 def test_a_file_goes_with_the_last_of_its_pieces(store: Store) -> None:

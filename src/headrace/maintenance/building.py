@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from headrace.algebra.trees import with_children
 from headrace.engine import Engine, apart
 from headrace.language.types import arrow_type
 from headrace.maintenance.execution import scan_frame
-from headrace.maintenance.filling import can_fill, fill, parquet_pieces
+from headrace.maintenance.filling import Piece, can_fill, fill, parquet_pieces
+from headrace.maintenance.from_files import FromFiles
 from headrace.maintenance.kept import BucketChange, Held, KeptBucket, read_note, state_schema
 from headrace.maintenance.operators.base import State, hash_sql, quote
 from headrace.maintenance.operators.direct_distinct import DirectDistinct
@@ -32,6 +35,8 @@ from headrace.maintenance.wide import MARKS, ROUTE, union_of
 
 #: Up to so many rows to read, states are collected and written here; beyond, tasks write them.
 SMALL = 200_000
+#: Relations that are made on the way have numbers of their own.
+_GIVEN_OUT, _READ_BACK = 1_000, 2_000
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ class Building:
     be made from these and not from a second evaluation. They are filled first, from the innermost on.
 
     `stage` is a folder for files on their way, on this machine: large states are then filled here and not in tasks.
+    `pieces` are relations whose rows can be read here, some at a time: states of such rows do without the engine.
     """
 
     engine: Engine
@@ -87,6 +93,14 @@ class Building:
     buckets: int
     lifetimes: Mapping[Node, Lifetime] = field(default_factory=dict)
     stage: str | None = None
+    pieces: Mapping[int, Callable[[], Iterator[Piece]]] = field(default_factory=dict)
+    #: Seconds of the longest evaluation whose result was read back instead of being evaluated again; None where some
+    #: result was never evaluated by the engine.
+    read_back: float | None = 0.0
+
+    @cached_property
+    def _from_files(self) -> FromFiles:
+        return FromFiles(self.engine.kind, self.program, self.held, self.pieces, self.root, self.version, self.buckets)
 
     def run(self) -> tuple[list[BucketChange], Any]:
         """What became of the states, and the program's result as a frame."""
@@ -122,7 +136,7 @@ class Building:
         return ((placed.reads or placed.node.children)[state.input],)
 
     def _given_out(self, placed: Placed, held: Held) -> Scan:
-        number = 1_000 + placed.number
+        number = _GIVEN_OUT + placed.number
         kept = scan_frame(self.engine, self.root, held)
         # Equal results are kept once, with how often they are there.
         times = "explode(sequence(CAST(1 AS BIGINT), __w)) AS __i"
@@ -136,15 +150,35 @@ class Building:
         names = {number: f"{base}{number}_" for number in read}
         return self.engine.sql(to_sql(tree, names), {name: self.relations[number] for number, name in names.items()})
 
-    def _fill(self, wanted: Sequence[tuple[Placed, State]], done: Mapping[int, Scan]) -> list[BucketChange]:
+    def _fill(self, wanted: Sequence[tuple[Placed, State]], done: dict[int, Scan]) -> list[BucketChange]:
         if self.stage is None or self.rows <= SMALL:
             return self._fill_in_tasks(wanted, done)
         here = [(placed, state) for placed, state in wanted if can_fill(state)]
         others = [item for item in wanted if item not in here]
         made = self._fill_in_tasks(others, done) if others else []
         for placed, state in here:
-            made += self._fill_here(placed, state, done)
+            changes = self._from_files.fill(placed, state, str(self.stage))
+            began = time.perf_counter()
+            asked = changes is None
+            if changes is None:
+                changes = self._fill_here(placed, state, done)
+            self._from_files.note(placed, state, changes)
+            made += changes
+            paths = self._from_files.given_out(placed, str(self.stage))
+            if paths is not None:
+                done[id(placed.node)] = self._scan_of(placed, paths)
+                if not asked or self.read_back is None:
+                    self.read_back = None
+                else:
+                    self.read_back = max(self.read_back, time.perf_counter() - began)
         return made
+
+    def _scan_of(self, placed: Placed, paths: Sequence[str]) -> Scan:
+        """What an aggregate gives out, read from files: it stands for the node and all that is below it."""
+        number = _READ_BACK + placed.number
+        columns = ", ".join(f"{quote(column.name)} {column.type}" for column in placed.node.columns)
+        self.relations[number] = self.engine.read(paths, columns)
+        return Scan(number, "read back", placed.node.columns, placed.node.names)
 
     def _fill_here(self, placed: Placed, state: State, done: Mapping[int, Scan]) -> list[BucketChange]:
         """Let the engine write a state's content as it comes, and read that back."""
@@ -156,7 +190,7 @@ class Building:
         schema = pa.schema([(f"c{n}", arrow_type(column.type)) for n, column in enumerate(columns)])
         paths = sorted(str(path) for path in Path(folder).rglob("*.parquet"))
         names = [column.name for column in columns]
-        pieces = (piece.rename_columns(names) for piece in parquet_pieces(paths, schema))
+        pieces = parquet_pieces(paths, schema, lambda rows: rows.rename_columns(names))
         held = self.held[placed.number, state.name]
         return fill(held, self.root, self.version, self.buckets, pieces, str(self.stage))
 

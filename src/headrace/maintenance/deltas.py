@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from headrace.language.types import arrow_type
 from headrace.maintenance.logs import Logs, listed, log_fields, relation_fields
 from headrace.maintenance.relations import least
-from headrace.storage.bags import consolidate
+from headrace.storage.bags import consolidate, netted
 from headrace.storage.records import Object, Part
 
 #: Up to so many rows a change is read here and given to the engine; beyond, the engine reads it itself.
@@ -168,7 +168,7 @@ def signed_table(
     if item.option("exposes_ts") and (shown is None or "TS" in shown):
         columns["TS"] = born.cast(_TIMESTAMP)
     zeros = pa.array(np.zeros(table.num_rows, dtype=np.int64))
-    signed = consolidate(pa.table({**columns, "__t": times if timed else zeros, "__w": weights}).combine_chunks())
+    signed = netted(pa.table({**columns, "__t": times if timed else zeros, "__w": weights}))
     inserts = bool(pc.all(pc.greater(signed.column("__w"), 0)).as_py()) if signed.num_rows else True
     return Delta(signed, signed.num_rows, oldest, inserts_only=inserts)
 

@@ -26,12 +26,13 @@ _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 class RecentFiles:
-    """The rows of files read lately."""
+    """The rows of files read or written lately."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self._tables: OrderedDict[str, pa.Table] = OrderedDict()
         self._bytes = 0
+        files.on_write = self._keep
 
     def read(self, paths: Sequence[str]) -> list[pa.Table]:
         return [self._one(path) for path in paths]
@@ -41,12 +42,19 @@ class RecentFiles:
             self._tables.move_to_end(path)
             return self._tables[path]
         table = self._files.read([path])
+        self._keep(path, table)
+        return table
+
+    def _keep(self, path: str, table: pa.Table) -> None:
+        # A piece of a large table keeps all of it in memory.
+        size = table.get_total_buffer_size()
+        if size > _MOST_CACHED_BYTES:
+            return
         self._tables[path] = table
-        self._bytes += table.nbytes
+        self._bytes += size
         while self._bytes > _MOST_CACHED_BYTES:
             _path, gone = self._tables.popitem(last=False)
-            self._bytes -= gone.nbytes
-        return table
+            self._bytes -= gone.get_total_buffer_size()
 
 
 def can_resolve(item: Object, schema: pa.Schema, inserts_only: bool) -> bool:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.algebra.nodes import Column, Constant, Scan
 from headrace.engine import Engine
 from headrace.language.types import arrow_type
 from headrace.maintenance.execution import Execution
+from headrace.maintenance.filling import Piece
 from headrace.maintenance.here import Here
-from headrace.maintenance.kept import BucketChange, Held
+from headrace.maintenance.kept import BucketChange, Held, bucket_of
 from headrace.maintenance.operators.base import quote
 from headrace.maintenance.operators.current_rows import CurrentRows
 from headrace.maintenance.program import ROOT, Edge, Placed, Program
+from headrace.storage.arrangements import Run
 from headrace.storage.records import Object
 
 
@@ -112,6 +116,21 @@ def current_program(item: Object, kept: Set[str]) -> Program:
     """The operator alone, for its states to be made."""
     nothing = Constant("", ())
     return Program(nothing, (Placed(0, nothing, current_rows(item, kept)),), ())
+
+
+def current_pieces(item: Object, kept: Set[str], held: Held, root: str) -> Iterator[Piece]:
+    """The rows that are there by an object's current rows, under its own names: a bucket at a time."""
+    operator = current_rows(item, kept)
+    stored = stored_columns(item, kept)
+    read = [*(column.name for column in operator.row), "__op", "__h"]
+
+    def rows(runs: Sequence[Run]) -> pa.Table:
+        found = bucket_of(root, held.state, runs).scan(read)
+        there = pc.equal(found.column("__op"), "+")
+        found = found if pc.all(there).as_py() else found.filter(there)
+        return found.drop_columns(["__op", "__h"]).rename_columns(stored)
+
+    return (partial(rows, runs) for runs in held.runs.values())
 
 
 def no_changes(item: Object) -> pa.Table:

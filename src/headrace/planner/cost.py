@@ -25,7 +25,7 @@ SPEEDS = {
     "sail": Speed(job=0.05, stage=0.03, changed_row=6e-6, read_row=2e-8),
 }
 #: Following a change in this process: of the engine's there is at most a job that evaluates expressions.
-HERE = Speed(job=0.04, stage=0.01, changed_row=7e-7, read_row=0)
+HERE = Speed(job=0.04, stage=0.01, changed_row=3e-7, read_row=0)
 
 
 @dataclass(frozen=True)

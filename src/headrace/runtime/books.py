@@ -20,7 +20,7 @@ from headrace.storage.records import Object, RefreshRecord
 from headrace.storage.transactions import Transaction
 
 #: How far from the estimate a measured refresh may set the next ones.
-_LEAST_PACE, _MOST_PACE = 0.1, 10.0
+_LEAST_PACE, _MOST_PACE = 0.1, 30.0
 
 
 class Way(Enum):
@@ -55,9 +55,9 @@ class Book:
         """What a refresh took tells of `extra` where few rows changed, and of the `pace` of rows where many did."""
         if estimated.by_rows < estimated.fixed + self.extra:
             extra = max(0.0, seconds - estimated.fixed - self.pace * estimated.by_rows)
-            return replace(self, extra=(self.extra + extra) / 2)
+            return replace(self, extra=_nearer(self.extra, extra))
         pace = (seconds - estimated.fixed - self.extra) / estimated.by_rows
-        return replace(self, pace=(self.pace + min(_MOST_PACE, max(_LEAST_PACE, pace))) / 2)
+        return replace(self, pace=_nearer(self.pace, min(_MOST_PACE, max(_LEAST_PACE, pace))))
 
     def place(self, last: RefreshRecord) -> RefreshRecord:
         """The refresh at which the states stand, for a view that was last refreshed in `last`."""
@@ -83,6 +83,12 @@ class Book:
         if owed < min(all_, built):
             return Way.STAND, book
         return (Way.CATCH_UP if all_ <= built else Way.BUILD), book
+
+
+def _nearer(known: float, found: float) -> float:
+    """What is known once a refresh has been measured. Slow ones often have reasons that pass, as files nobody had read
+    yet, and a view that is not followed any more would never learn that."""
+    return (known + found) / 2 if found < known else (3 * known + found) / 4
 
 
 def book_of(source: Snapshot | Transaction, view: Object) -> Book:

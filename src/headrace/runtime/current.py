@@ -7,21 +7,21 @@ are left behind, until the last of them has come by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from headrace.language.types import arrow_type
 from headrace.maintenance.building import Filling, run_filling
-from headrace.maintenance.deltas import SMALL, LogRows, Position, read_here, read_there, rows_since, within
-from headrace.maintenance.filling import can_fill, fill, parquet_pieces
+from headrace.maintenance.deltas import SMALL, LogRows, Position, read_here, read_there, rows_since
+from headrace.maintenance.filling import Piece, can_fill, fill, log_pieces
 from headrace.maintenance.kept import BucketChange, Held
 from headrace.maintenance.logs import listed, log_fields
 from headrace.maintenance.operators.base import hash_sql
 from headrace.maintenance.tagging import (
     Upserted,
+    current_pieces,
     current_program,
     current_rows,
     no_changes,
@@ -223,6 +223,15 @@ class Current:
                     return False
         return True
 
+    def pieces(self, item: Object, upto: int | None) -> Iterator[Piece] | None:
+        """The rows of a keyed object as of a time, those columns that are kept; None where they do not stand there."""
+        state = self._state(item)
+        if state is None or _position(state) != Position(upto, self.transaction.version):
+            return None
+        kept = _columns(state)
+        held = states.held_one(self.transaction, state, current_rows(item, kept).states[0])
+        return current_pieces(item, kept, held, self.home.files.home)
+
     def _state(self, item: Object) -> Object | None:
         found = _kept(self.transaction, item, "current")
         if found is None:
@@ -258,10 +267,9 @@ class Current:
         files = self.home.files
         unread = {*item.names} - {*stored_columns(item, kept)}
         fields = [field for field in log_fields(item) if field.name not in unread]
-        schema = pa.schema([(field.name, arrow_type(field.type)) for field in fields])
         paths = [files.spark_path(path) for part in fresh.parts for path in part.files]
-        read = (within(piece, None, fresh.upto) for piece in parquet_pieces(paths, schema))
-        pieces = (upserts(self.home.engine, item, piece, kept) for piece in read)
+        engine = self.home.engine
+        pieces = log_pieces(paths, fields, fresh.upto, lambda rows: upserts(engine, item, rows, kept))
         with files.stage() as folder:
             version = self.transaction.version
             return fill(fresh.held, files.home, version, fresh.buckets, pieces, folder, newest=("__at", "__seq"))

@@ -53,7 +53,10 @@ class Deltas:
         return Current(self.home, self.transaction)
 
     def count(self, item: Object, since: RefreshRecord) -> int:
-        """About how many signed rows tell what `item` has become since a view read it. Raises `NoDelta`."""
+        """About how many rows tell what `item` has become since a view read it. Raises `NoDelta`.
+
+        What updates take the place of is not counted: nobody knows yet how many rows are updates.
+        """
         relations = self.home.relations(self.transaction)
         parts = relations.source.parts(item)
         read = Position(since.reaches.get(str(item.id)), since.read_snapshot)
@@ -62,11 +65,9 @@ class Deltas:
             new = {part.files: part.rows for part in parts}
             return sum(rows for files, rows in (old | new).items() if (files in old) != (files in new))
         fresh = rows_since(parts, read, relations.reach(item, parts))
-        if item.log != "upsert" or not fresh.most:
-            return fresh.most
-        if not self.current.tells(item, parts, fresh):
+        if item.log == "upsert" and fresh.most and not self.current.tells(item, parts, fresh):
             return sum(part.rows for part in parts)  # all of the log will be compared
-        return 2 * fresh.most  # an update is two: what was there, and what is now
+        return fresh.most
 
     def of(
         self,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from headrace.maintenance.building import Building
 from headrace.maintenance.deltas import Delta, NoDelta
 from headrace.maintenance.execution import Execution
+from headrace.maintenance.filling import Piece, log_pieces
 from headrace.maintenance.here import Here
 from headrace.maintenance.kept import Held
 from headrace.maintenance.operators.base import Clock
@@ -33,7 +35,7 @@ from headrace.runtime.home import Home
 from headrace.runtime.plans import Plan
 from headrace.runtime.scans import Read
 from headrace.storage.bags import consolidate
-from headrace.storage.records import Object, RefreshRecord
+from headrace.storage.records import Field, Object, RefreshRecord
 from headrace.storage.transactions import Transaction
 from headrace.storage.writer import write_table
 
@@ -49,6 +51,18 @@ class Changed:
     rows_in: int
     rows_out: int
     looked_at: int
+
+
+@dataclass(frozen=True)
+class Built:
+    """A view's content as its states tell it, under its own names; None where they do not.
+
+    It may be read from files in the stage, so it has to be taken before these go. `spared` are the seconds of the
+    engine that were not needed for it any more, because states had been made of the same rows; None if nobody knows.
+    """
+
+    content: Any | None = None
+    spared: float | None = 0.0
 
 
 def is_timed(view: Object) -> bool:
@@ -227,22 +241,21 @@ def _write(relations: Relations, transaction: Transaction, view: Object, plan: P
 
 def build_states(
     home: Home, transaction: Transaction, deltas: Deltas, view: Object, plan: Plan, point: int | None,
-    reached: dict[int, int],
-) -> Any:  # fmt: skip
-    """Make the view's states anew from what its inputs are now.
-
-    Gives the view's content, under its own names; None where the states do not tell it.
-    """
+    reached: dict[int, int], stage: str,
+) -> Built:  # fmt: skip
+    """Make the view's states anew from what its inputs are now; `stage` is a folder for files on the way."""
     relations = home.relations(transaction)
     total = sum(part.rows for item in plan.inputs for part in relations.source.parts(item))
     buckets = int(view.option("buckets") or _fitting(total))
     deltas.current.keep(unique(plan.inputs), reached, columns_read(plan))
     held = states.create(transaction, view, plan.program, {"buckets": buckets})
     building = _building(home, transaction, view, plan, point, held, total, buckets)
-    with home.files.stage() as folder:
-        made, content = replace(building, stage=folder if home.files.local else None).run()
+    if home.files.local:
+        pieces = {} if view.on_grid else _pieces(home, transaction, deltas, plan, reached)
+        building = replace(building, stage=stage, pieces=pieces)
+    made, content = building.run()
     states.apply(transaction, made)
-    return None if plan.grows else content.toDF(*view.names)
+    return Built(None if plan.grows else content.toDF(*view.names), building.read_back)
 
 
 def content_of_states(home: Home, transaction: Transaction, view: Object, plan: Plan, point: int | None) -> Any:
@@ -267,6 +280,30 @@ def _building(
     return Building(
         home.engine, plan.program, held, frames, total, home.files.home, transaction.version, buckets, plan.lifetimes
     )
+
+
+def _pieces(
+    home: Home, transaction: Transaction, deltas: Deltas, plan: Plan, reached: Mapping[int, int]
+) -> dict[int, Callable[[], Iterator[Piece]]]:
+    """The relations whose rows lie in files that can be read in this process: keyed ones, and streams without a key."""
+    relations, shown = home.relations(transaction), columns_read(plan)
+    found: dict[int, Callable[[], Iterator[Piece]]] = {}
+    for number, read in enumerate(plan.reads):
+        item, upto = read.item, reached.get(read.item.id)
+        if item.maintained or not read.reading.plain or read.ref.window is not None:
+            continue
+        if not shown.get(item.id, set()) <= {*item.names}:
+            continue  # such as TS, which is made of the time
+        if item.log == "upsert" and deltas.current.pieces(item, upto) is not None:
+            found[number] = partial(_current_pieces, deltas, item, upto)
+        if item.log == "append":
+            paths = [home.files.spark_path(path) for part in relations.source.parts(item) for path in part.files]
+            found[number] = partial(log_pieces, paths, (*item.columns, Field("__t", "BIGINT")), upto)
+    return found
+
+
+def _current_pieces(deltas: Deltas, item: Object, upto: int | None) -> Iterator[Piece]:
+    return deltas.current.pieces(item, upto) or iter(())
 
 
 def _read(relations: Relations, read: Read, time: int | None, point: int | None) -> Any:

@@ -10,7 +10,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from headrace.errors import EngineError
 from headrace.language import Query
@@ -24,6 +23,7 @@ from headrace.runtime.books import Book, Way, book_of, note
 from headrace.runtime.call_steps import NoStep, Stepping, Steps, steps_of
 from headrace.runtime.deltas import Deltas
 from headrace.runtime.differential import (
+    Built,
     build_states,
     can_stand,
     changed_rows,
@@ -413,11 +413,15 @@ class _Refresh:
 
     def _whole(self, reason: str, plan: Plan | None) -> _Done:
         """Compute the view as a whole, and keep what is needed to follow changes from now on if that is worth it."""
+        with self.home.files.stage() as stage:
+            return self._filled(reason, plan, stage)
+
+    def _filled(self, reason: str, plan: Plan | None, stage: str) -> _Done:
         book = book_of(self.transaction, self.view)
         began = time.perf_counter()
-        content = None
+        built = Built()
         if plan is not None and self._worth_keeping(plan):
-            content, failed = self._with_states(plan)
+            built, failed = self._with_states(plan, stage)
             book = replace(book, built=time.perf_counter() - began, stands=None, owed=0.0)
             reason += "" if failed is None else f"; what it keeps to follow changes could not be made: {failed}"
         else:
@@ -426,30 +430,32 @@ class _Refresh:
         began = time.perf_counter()
         if self.view.log == "state":
             rows = replace_content(
-                self.home, self.transaction, self.relations, self.view, self.query, self.point, content
+                self.home, self.transaction, self.relations, self.view, self.query, self.point, built.content
             )
         else:
             rows = extend_log(
                 self.transaction, self.relations, self.view, self.query, self.inputs, self.start, self.point
             )
-            if content is not None:
-                rows += correct_log(self.home, self.transaction, self.view, content, self.point)
-        note(self.transaction, self.view, book.with_whole(time.perf_counter() - began))
+            if built.content is not None:
+                rows += correct_log(self.home, self.transaction, self.view, built.content, self.point)
+        if built.spared is not None:
+            book = book.with_whole(time.perf_counter() - began + built.spared)
+        note(self.transaction, self.view, book)
         since = -1 if self.last is None else self.last.read_snapshot
         return _Done(RECOMPUTE, reason, _rows_since(self.transaction, self.inputs, since), rows)
 
-    def _with_states(self, plan: Plan) -> tuple[Any | None, str | None]:
+    def _with_states(self, plan: Plan, stage: str) -> tuple[Built, str | None]:
         """The view's content as its states tell it, or why they could not be made: then the view does without."""
         mark = self.transaction.mark()
+        told = (self.home, self.transaction, self.deltas, self.view, plan, self.point, self.reached)
         try:
-            found = build_states(self.home, self.transaction, self.deltas, self.view, plan, self.point, self.reached)
+            return build_states(*told, stage), None
         except EngineError as error:
             if self.mode.strict or error.condition == "ENGINE_GONE":
                 raise
             self.transaction.reset(mark)
             drop(self.transaction, self.view)
-            return None, error.message
-        return found, None
+            return Built(), error.message
 
     def _synchronized_anew(self) -> bool:
         """Whether what was released before would now be released at other points."""

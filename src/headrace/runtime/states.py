@@ -93,18 +93,16 @@ def create(
 
 def apply(transaction: Transaction, changes: Iterable[BucketChange]) -> int:
     """Take the runs that tasks wrote into the transaction. Returns how many rows of state were looked at."""
-    by_id = {item.id: item for item in transaction.objects(KIND)}
     looked_at = 0
+    gone: dict[int, set[str]] = defaultdict(set)
     faults.reach("states written")
     for change in changes:
         looked_at += change.looked_at
-        item = by_id[change.state]
-        gone = set(change.gone)
-        transaction.remove_parts([part for part in transaction.parts(item) if part.files[0] in gone])
+        gone[change.state].update(change.gone)
         for run in change.new:
             transaction.add_part(
                 NewPart(
-                    item.id,
+                    change.state,
                     change.bucket,
                     change.bucket,
                     (Written(run.path, run.rows, run.bytes),),
@@ -113,6 +111,9 @@ def apply(transaction: Transaction, changes: Iterable[BucketChange]) -> int:
                     run.inserts_only,
                 )
             )
+    for item in transaction.objects(KIND):
+        if paths := gone.get(item.id):
+            transaction.remove_parts([part for part in transaction.parts(item) if part.files[0] in paths])
     return looked_at
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from headrace.storage.bags import HASH, WEIGHT, Ints, codes, consolidate, distinct, integers, newest, take
+from headrace.storage.bags import HASH, WEIGHT, Ints, codes, consolidate, distinct, in_order, integers, newest, take
 from headrace.storage.runs import ROWS_A_BATCH, Run, RunFiles
 
 __all__ = ["Appended", "Bucket", "Run", "append_together", "lookup_together"]
@@ -243,8 +243,7 @@ def _size(rows: int) -> int:
 
 
 def _by_hash(table: pa.Table) -> Ints:
-    # Runs below one another are sorted already, and a stable sort merges them in one pass.
-    return np.argsort(integers(table, HASH), kind="stable")
+    return in_order(integers(table, HASH))
 
 
 def _sorted_batches(table: pa.Table, order: Ints, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

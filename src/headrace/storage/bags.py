@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.storage.exact import Exact
 from headrace.storage.identity import Ints, codes, plain
@@ -24,13 +25,17 @@ __all__ = [
     "distinct",
     "firsts",
     "in_groups",
+    "in_order",
     "integers",
+    "netted",
     "newest",
     "take",
 ]
 
 HASH = "__h"
 WEIGHT = "__w"
+#: Up to so many rows, and for so many runs below one another, a plain sort is as quick as any.
+_FEW, _RUNS = 4_096, 16
 
 
 def consolidate(table: pa.Table, measures: Sequence[str] = (WEIGHT,), *, sorted_by_hash: bool = False) -> pa.Table:
@@ -54,7 +59,7 @@ def consolidate(table: pa.Table, measures: Sequence[str] = (WEIGHT,), *, sorted_
     if sorted_by_hash and len(places) > 1:
         hashes = integers(table, HASH)[where[places]]
         if not (hashes[1:] >= hashes[:-1]).all():
-            places = places[np.argsort(hashes, kind="stable")]
+            places = places[in_order(hashes)]
     if len(places) == rows and np.array_equal(places, where):
         return table
     out = take(table, where[places])
@@ -62,6 +67,29 @@ def consolidate(table: pa.Table, measures: Sequence[str] = (WEIGHT,), *, sorted_
         for name, column in sums.items():
             out = out.set_column(out.column_names.index(name), table.schema.field(name), column.take(pa.array(places)))
     return out
+
+
+def netted(changes: pa.Table) -> pa.Table:
+    """Changes without those that take each other back. Where rows only come they stay as they are: bags add up."""
+    if not changes.num_rows or pc.min(changes.column(WEIGHT)).as_py() > 0:
+        return changes
+    return consolidate(changes.combine_chunks())
+
+
+def in_order(hashes: Ints) -> Ints:
+    """Where hashes stand in ascending order; equal ones stay as they stand.
+
+    What is in order but for a few places, as runs below one another are, a stable sort merges in one pass. Other hashes
+    are sorted with their places in their last bits, which is several times as quick as sorting places by hashes.
+    """
+    rows = len(hashes)
+    if rows < _FEW or np.count_nonzero(hashes[1:] < hashes[:-1]) < _RUNS:
+        return np.argsort(hashes, kind="stable")
+    places = np.int64((1 << rows.bit_length()) - 1)
+    order = np.sort((hashes & ~places) | np.arange(rows)) & places
+    found = hashes[order]
+    # Hashes that differ in their last bits only are hardly ever there.
+    return order if (found[1:] >= found[:-1]).all() else np.argsort(hashes, kind="stable")
 
 
 def take(table: pa.Table, where: Ints) -> pa.Table:
@@ -119,7 +147,7 @@ def in_groups(table: pa.Table, key: Sequence[str], within: Sequence[np.ndarray])
     Keys are told apart by `__h`, which is their hash, and compared only where that is the same.
     """
     hashes = integers(table, HASH)
-    order = np.argsort(hashes, kind="stable")
+    order = in_order(hashes)
     follows = hashes[order[1:]] == hashes[order[:-1]]
     places = np.flatnonzero(follows)
     # Rows mostly come in order, and to see that is cheaper than to sort them by all there is.
@@ -149,7 +177,7 @@ def _differ(table: pa.Table, key: Sequence[str], ones: Ints, others: Ints) -> bo
 def newest(table: pa.Table, key: Sequence[str]) -> Ints:
     """Where the last row of each key stands, in the order of `__h`, which is a hash of the key."""
     hashes = integers(table, HASH)
-    order = np.argsort(hashes, kind="stable")
+    order = in_order(hashes)
     follows = hashes[order[1:]] == hashes[order[:-1]]
     shared = np.flatnonzero(follows)
     if not len(shared):

@@ -102,7 +102,7 @@ class Catalog:
             if self._latest is not None and self._latest.id == newest:
                 return self._latest
             try:
-                self._latest = Snapshot(self, newest)
+                self._latest = Snapshot(self, newest, self._latest)
             except StorageError:
                 # With few snapshots kept, a writer may commit the next and drop this one while it is read.
                 if self.latest_id() == newest:
@@ -144,15 +144,18 @@ class Catalog:
 
 
 class Snapshot:
-    """Everything in the home as of one committed number. Immutable; read lazily, one query a table."""
+    """Everything in the home as of one committed number. Immutable; one query a table.
 
-    def __init__(self, catalog: Catalog, number: int) -> None:
+    A home has many parts, of which a commit changes few: with an earlier snapshot at hand, only these are read.
+    """
+
+    def __init__(self, catalog: Catalog, number: int, earlier: Snapshot | None = None) -> None:
         self.id = number
         self._catalog = catalog
         with catalog.engine.connect() as connection:
             self.by_id = _objects(connection, number)
             self._needs, self._dependents = _dependencies(connection, self.by_id)
-            self._parts = _parts(connection, number)
+            self._parts = _parts_since(connection, number, earlier) or _parts(connection, number)
             self._progress = {
                 row.object_id: Progress(row.newest, row.next_unit, row.late_rows, row.dropped_rows, row.rejected_rows)
                 for row in connection.execute(sa.select(schema.progress))
@@ -203,6 +206,11 @@ class Snapshot:
     def dependents(self, item: Object) -> list[Object]:
         """What reads `item`, directly."""
         return [self.by_id[other] for other in self._dependents[item.id] if other in self.by_id]
+
+    @property
+    def all_parts(self) -> Mapping[int, tuple[Part, ...]]:
+        """The live parts of every object, by its id."""
+        return self._parts
 
     def parts(self, item: Object) -> tuple[Part, ...]:
         """The live parts of an object's log, oldest first."""
@@ -315,25 +323,51 @@ def _parts(connection: Connection, number: int) -> dict[int, tuple[Part, ...]]:
     live = (table.c.added_in <= number) & (table.c.removed_in.is_(None) | (table.c.removed_in > number))
     found: dict[int, list[Part]] = defaultdict(list)
     for row in connection.execute(sa.select(table).where(live).order_by(table.c.first_part, table.c.id)):
-        found[row.object_id].append(
-            Part(
-                row.id,
-                row.object_id,
-                row.first_part,
-                row.last_part,
-                row.version,
-                tuple(load(row.files)),
-                row.rows,
-                row.bytes,
-                row.oldest,
-                row.newest,
-                row.inserts_only,
-                row.changed_at,
-                row.added_in,
-                row.arrived_in,
-            )
-        )
+        found[row.object_id].append(_part(row))
     return {object_id: tuple(parts) for object_id, parts in found.items()}
+
+
+def _parts_since(connection: Connection, number: int, earlier: Snapshot | None) -> dict[int, tuple[Part, ...]] | None:
+    """The live parts, told by those of an earlier snapshot; None where it is not known any more what went since."""
+    if earlier is None or earlier.id > number:
+        return None
+    table = schema.parts
+    moved = (table.c.added_in > earlier.id) | (table.c.removed_in > earlier.id)
+    came: dict[int, list[Part]] = defaultdict(list)
+    gone: dict[int, set[int]] = defaultdict(set)
+    for row in connection.execute(sa.select(table).where(moved & (table.c.added_in <= number))):
+        if row.removed_in is not None and row.removed_in <= number:
+            gone[row.object_id].add(row.id)
+        elif row.added_in > earlier.id:
+            came[row.object_id].append(_part(row))
+    # Read last: what went is told by rows that go with the last snapshot that had them.
+    oldest = connection.execute(sa.select(sa.func.min(schema.snapshots.c.id))).scalar()
+    if oldest is None or oldest > earlier.id:
+        return None
+    found = dict(earlier.all_parts)
+    for object_id in {*came, *gone}:
+        kept = [part for part in found.get(object_id, ()) if part.id not in gone[object_id]]
+        found[object_id] = tuple(sorted([*kept, *came[object_id]], key=lambda part: (part.first, part.id)))
+    return {object_id: parts for object_id, parts in found.items() if parts}
+
+
+def _part(row: Any) -> Part:
+    return Part(
+        row.id,
+        row.object_id,
+        row.first_part,
+        row.last_part,
+        row.version,
+        tuple(load(row.files)),
+        row.rows,
+        row.bytes,
+        row.oldest,
+        row.newest,
+        row.inserts_only,
+        row.changed_at,
+        row.added_in,
+        row.arrived_in,
+    )
 
 
 def _last_refreshes(connection: Connection, number: int) -> dict[int, RefreshRecord]:

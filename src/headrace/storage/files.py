@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -49,6 +49,8 @@ class Files:
     """The files below one home."""
 
     def __init__(self, home: str) -> None:
+        #: Is told of every table that is written as a file, for whoever will want to read it soon.
+        self.on_write: Callable[[str, pa.Table], None] = lambda _path, _table: None
         self.home = home.rstrip("/") if "://" in home else os.path.abspath(os.path.expanduser(home))
         try:
             self._fs, self._root = _file_system(self.home)
@@ -72,14 +74,18 @@ class Files:
     @contextlib.contextmanager
     def stage(self) -> Iterator[str]:
         """A folder for files on their way in, for Spark to write to. A crash leaves it to the next writer."""
+        name = f"{_STAGE}/{uuid.uuid4().hex}"
         try:
-            yield f"{self.home}/{_STAGE}/{uuid.uuid4().hex}"
+            yield f"{self.home}/{name}"
         finally:
-            self.delete_staged()
+            self._delete_folder(name)
 
     def delete_staged(self) -> None:
-        if self._fs.get_file_info(f"{self._root}/{_STAGE}").type == fs.FileType.Directory:
-            self._fs.delete_dir(f"{self._root}/{_STAGE}")
+        self._delete_folder(_STAGE)
+
+    def _delete_folder(self, name: str) -> None:
+        if self._fs.get_file_info(f"{self._root}/{name}").type == fs.FileType.Directory:
+            self._fs.delete_dir(f"{self._root}/{name}")
 
     def spark_path(self, path: str) -> str:
         """The path of a file as Spark wants it."""
@@ -103,6 +109,7 @@ class Files:
             size = sink.tell()
         self.sync(path)
         faults.reach(f"after write {path}")
+        self.on_write(path, table)
         return Written(path, table.num_rows, size)
 
     def open(self, folder: str, schema: pa.Schema) -> OpenFile:

@@ -31,9 +31,11 @@ from headrace.storage.writer import part_of
 SMALL_FILE = 16 << 20
 REFRESHES_KEPT = 10_000
 ROWS_A_FILE = 4_000_000
-#: So many rows are merged at a time, so that no refresh has to wait for the files of many; all, if files are too many.
-ROWS_A_TIME = 500_000
-_TOO_MANY = 4
+#: So many times the rows that came last are merged at a time, so that no refresh waits long for the files of others:
+#: not fewer than the first of these, nor more than the second. If files are too many, more is done at once.
+ROWS_A_TIME = (50_000, 500_000)
+_TIMES_THE_LAST = 8
+_TOO_MANY, _MORE = 4, 4
 #: For each so many rows of an object, there may be one more small file of it.
 ROWS_ONE_MORE = 250_000
 #: So many files of one order of size are merged into one of the next.
@@ -150,16 +152,25 @@ def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable
     if len(small) <= allowed:
         return 0
     merged = rows = 0
-    at_most = ROWS_A_TIME if len(small) <= _TOO_MANY * allowed else None
+    at_most = _rows_at_once(small, crowded=len(small) > _TOO_MANY * allowed)
     for group in _groups(small, sorted(set(read_in)), _recent(item, small, most)):
-        chosen = group if at_most is None else _alike(group, at_most - rows)
+        chosen = _alike(group, at_most - rows)
         if len(chosen) > 1:
             _merge(transaction, item, chosen)
             merged += len(chosen)
             rows += sum(part.rows for part in chosen)
-        if at_most is not None and rows >= at_most:
+        if rows >= at_most:
             break
     return merged
+
+
+def _rows_at_once(small: Sequence[Part], *, crowded: bool) -> int:
+    least, most = ROWS_A_TIME
+    if crowded:
+        return _MORE * most
+    last = max(part.arrived_in for part in small)
+    came = sum(part.rows for part in small if part.arrived_in == last)
+    return min(most, max(least, _TIMES_THE_LAST * came))
 
 
 def allowed_files(parts: Sequence[Part], most: int) -> int:

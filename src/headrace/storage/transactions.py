@@ -142,11 +142,14 @@ class Transaction:
 
     def remove_parts(self, parts: Iterable[Part]) -> None:
         """Take parts away, those of this very transaction too."""
+        own = set()
         for part in parts:
             if part.id:
                 self._removed.append(part.id)
             else:
-                self._added = [new for new in self._added if _paths(new) != part.files]
+                own.add((part.object_id, part.files))
+        if own:
+            self._added = [new for new in self._added if (new.object_id, _paths(new)) not in own]
 
     def added(self, item: Object) -> list[NewPart]:
         """What this transaction itself adds to an object."""
@@ -154,7 +157,8 @@ class Transaction:
 
     def parts(self, item: Object) -> list[Part]:
         """The parts of an object as they will be after the commit."""
-        kept = [part for part in self.base.parts(item) if part.id not in self._removed]
+        removed = set(self._removed)
+        kept = [part for part in self.base.parts(item) if part.id not in removed]
         return kept + [self._as_part(part) for part in self.added(item)]
 
     def _as_part(self, part: NewPart) -> Part:

@@ -76,8 +76,16 @@ class AdditiveAggregate:
         return (State("groups", 0, self._key_columns, self.read.key, content, measures, purpose),)
 
     def delta(self, changes: Sequence[pa.Table], states: Mapping[str, Kept]) -> pa.Table:
-        rows = self._widened(changes[0])
+        moved = self.moved(changes[0])
         names = [name for name, _function, _kind in self._measures]
+        old = states["groups"].lookup(hashes_of(changes[0]))
+        steps = running(old, moved, list(self.keys), names)
+        states["groups"].add(moved.drop_columns(["__t"]))
+        return self._signed(steps)
+
+    def moved(self, changes: pa.Table) -> pa.Table:
+        """By how much changes move the measures of each group, at each time."""
+        rows = self._widened(changes)
         moved = aggregate(
             rows, [*self.keys, "__h", "__t"], [(n, f.function, f.argument) for n, f, _k in self._measures]
         )
@@ -86,10 +94,14 @@ class AdditiveAggregate:
             at = moved.column_names.index(name)
             filled = pc.fill_null(moved.column(name).cast(arrow_type(kind)), pa.scalar(0).cast(arrow_type(kind)))
             moved = moved.set_column(at, name, filled)
-        old = states["groups"].lookup(hashes_of(rows))
-        steps = running(old, moved, list(self.keys), names)
-        states["groups"].add(moved.drop_columns(["__t"]))
-        return self._signed(steps)
+        return moved
+
+    def of_groups(self, groups: pa.Table) -> pa.Table:
+        """What is given out for some groups of the state, as what has come."""
+        names = {name: f"__after_{name}" for name, _function, _kind in self._measures}
+        steps = groups.rename_columns([names.get(name, name) for name in groups.column_names])
+        zeros = pa.array(np.zeros(groups.num_rows, dtype=np.int64))
+        return self._rows(steps.append_column("__t", zeros), "__after", 1)
 
     def _widened(self, rows: pa.Table) -> pa.Table:
         """The changes, with BIGINTs that are summed in a wider type.

@@ -70,6 +70,11 @@ class State:
     calendar: Calendar | None = None
     unique: bool = False
 
+    @property
+    def holds_rows(self) -> bool:
+        """Whether a fresh one holds rows of the input, its own columns of them, as often as they are there."""
+        return self.content in (_rows_of(self.columns), counted(self.columns))
+
 
 @dataclass(frozen=True)
 class Input:
@@ -123,10 +128,18 @@ class Operator(Protocol):
 
 def bag(name: str, number: int, read: Input, key: Sequence[str], purpose: str) -> State:
     """A state that holds an input's rows as they are."""
-    shown = ", ".join(quote(column.name) for column in read.columns)
-    listed = f"{shown}, " if shown else ""
-    content = f"SELECT {listed}CAST(1 AS BIGINT) AS __w FROM input_"
-    return State(name, number, read.columns, tuple(key), content, purpose=purpose)
+    return State(name, number, read.columns, tuple(key), _rows_of(read.columns), purpose=purpose)
+
+
+def _rows_of(columns: Sequence[Column]) -> str:
+    return f"SELECT {''.join(f'{quote(column.name)}, ' for column in columns)}CAST(1 AS BIGINT) AS __w FROM input_"
+
+
+def counted(columns: Sequence[Column]) -> str:
+    """What a state holds that has some columns of its input's rows, and how often they are there."""
+    keys = ", ".join(quote(column.name) for column in columns)
+    listed = f"{keys}, " if keys else ""
+    return f"SELECT {listed}count(*) AS __w FROM input_" + (f" GROUP BY {keys}" if keys else "")
 
 
 def hashes_of(*tables: pa.Table) -> np.ndarray:

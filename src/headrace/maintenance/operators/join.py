@@ -17,8 +17,8 @@ from headrace.algebra.nodes import Column, Equal, JoinKind
 from headrace.language.types import arrow_type
 from headrace.maintenance.kernels.joining import bilinear
 from headrace.maintenance.kernels.running import indicator
-from headrace.maintenance.operators.base import Input, Kept, State, bag, concat, hashes_of, negated, quote
-from headrace.storage.bags import consolidate
+from headrace.maintenance.operators.base import Input, Kept, State, bag, concat, counted, hashes_of, negated
+from headrace.storage.bags import consolidate, netted
 
 _TIMED = ["__t", "__w"]
 _NO_HASHES = np.empty(0, dtype=np.int64)
@@ -78,7 +78,7 @@ class JoinOperator:
             found.append(self._lonely_right(left, right, states, right_old))
         states["left"].add(left.drop_columns(["__t"]))
         states["right"].add(right.drop_columns(["__t"]))
-        return consolidate(concat(found, [column.name for column in self.columns] + _TIMED))
+        return netted(concat(found, [column.name for column in self.columns] + _TIMED))
 
     def _pairs(self, left: pa.Table, right: pa.Table, left_old: pa.Table, right_old: pa.Table) -> pa.Table:
         keys = list(self.left.key), list(self.right.key)
@@ -123,7 +123,4 @@ def _widen(rows: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
 def _counts(right: Input) -> State:
     known = {column.name: column for column in right.columns}
     columns = tuple(known[name] for name in dict.fromkeys(right.key))
-    keys = ", ".join(quote(column.name) for column in columns)
-    listed = f"{keys}, " if keys else ""
-    content = f"SELECT {listed}count(*) AS __w FROM input_" + (f" GROUP BY {keys}" if keys else "")
-    return State("right", 1, columns, right.key, content, purpose="how often the right side has each key")
+    return State("right", 1, columns, right.key, counted(columns), purpose="how often the right side has each key")
