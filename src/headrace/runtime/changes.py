@@ -64,7 +64,9 @@ def _worked_out(relations: Relations, view: Object, since: int | None, upto: int
     seen = relations.as_refreshed(refresh)
     query = relations.query_of(view)
     born = view.option("born")
-    points = points_of(seen, view, None if since is None else since + 1, least(upto, refresh.point))
+    # Rows from before its birth are released at its birth, also those that came after it.
+    reached = refresh.point if None in (refresh.point, born) else max(refresh.point, born)
+    points = points_of(seen, view, None if since is None else since + 1, least(upto, reached))
     previous = None
     if since is not None and (born is None or since >= born):
         previous = seen.evaluate(query, point_at(seen, view, since))
