@@ -199,7 +199,7 @@ def test_retain_on_a_view_does_not_depend_on_the_batching(session: Session) -> N
 
 @pytest.mark.parametrize("output", ["STREAMED", "COMPLETE"])
 def test_rows_from_before_a_views_birth_are_told_at_its_birth(session: Session, output: str) -> None:
-    """It has a row over nothing, so it is born at the clock's time, and then comes an older row: its CHANGES were empty."""
+    """A count has a row over nothing, so it is born by the clock. Then an older row came, and CHANGES were empty."""
     session.sql(STREAM)
     session.sql("CREATE TABLE u (k INT); INSERT INTO u VALUES (0) AT 13")
     session.sql(f"CREATE {output} VIEW v AS SELECT count(*) AS n FROM s REFRESH ON DEMAND")
