@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from headrace.language.types import arrow_type
 from headrace.maintenance.operators.base import Calendar, State
-from headrace.storage.arrangements import Appended, Bucket, Run, append_together, lookup_together
+from headrace.storage.arrangements import Appended, Bucket, Run, append_together, lookup_together, newest_together
 from headrace.storage.bags import distinct
 
 #: A page of a calendar with fewer rows is not worth a file of its own.
@@ -69,6 +69,11 @@ class KeptBucket:
 
     def lookup(self, hashes: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
         found = self.open().lookup(hashes, columns)
+        self.looked_at += found.num_rows
+        return found
+
+    def newest(self, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
+        found = newest_together([(self.open(), distinct(keys.column("__h").to_numpy()))], keys, columns)
         self.looked_at += found.num_rows
         return found
 
@@ -175,10 +180,16 @@ class KeptBuckets:
         self._looked_at = 0
 
     def lookup(self, hashes: np.ndarray, columns: Sequence[str] | None = None) -> pa.Table:
+        return self._looked(lookup_together(self._asked(hashes), columns))
+
+    def newest(self, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
+        return self._looked(newest_together(self._asked(keys.column("__h").to_numpy()), keys, columns))
+
+    def _asked(self, hashes: np.ndarray) -> list[tuple[Bucket, np.ndarray]]:
+        """Each bucket with its hashes, sorted and distinct."""
         wanted = distinct(hashes)
         places = wanted % self._of
-        asked = [(kept.open(), wanted[places == number]) for number, kept in self._each.items()]
-        return self._looked(lookup_together(asked, columns))
+        return [(kept.open(), wanted[places == number]) for number, kept in self._each.items()]
 
     def scan(self, columns: Sequence[str] | None = None) -> pa.Table:
         found = pa.concat_tables([kept.open().scan(columns) for kept in self._each.values()])

@@ -20,6 +20,7 @@ from headrace.storage.arrangements import Run
 from headrace.storage.catalog import Snapshot
 from headrace.storage.files import Written
 from headrace.storage.records import Field, Object
+from headrace.storage.runs import LAYOUT
 from headrace.storage.transactions import NewPart, Transaction
 
 KIND = "state"
@@ -136,5 +137,5 @@ def moved_to(transaction: Transaction, item: Object, options: Mapping[str, Any])
 
 def fingerprint(operator: Operator, name: str) -> str:
     """Tells states of one shape from those of another, so that none is taken for what it is not."""
-    declared = [repr(state) for state in operator.states if state.name == name]
+    declared = [LAYOUT, *(repr(state) for state in operator.states if state.name == name)]
     return hashlib.sha256("|".join(declared).encode()).hexdigest()[:16]

@@ -19,10 +19,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from headrace.storage.bags import HASH, WEIGHT, Ints, codes, consolidate, distinct, in_order, integers, newest, take
-from headrace.storage.runs import ROWS_A_BATCH, Run, RunFiles
+from headrace.storage.bags import (
+    HASH,
+    WEIGHT,
+    Ints,
+    codes,
+    consolidate,
+    differ,
+    distinct,
+    in_order,
+    integers,
+    newest,
+    take,
+)
+from headrace.storage.runs import ROWS_A_BATCH, Found, Run, RunFiles, taken
 
-__all__ = ["Appended", "Bucket", "Run", "append_together", "lookup_together"]
+__all__ = ["Appended", "Bucket", "Run", "append_together", "lookup_together", "newest_together"]
 
 #: So many runs of about the same rows become one. More would have rows rewritten less often, and leave more runs to
 #: look into.
@@ -70,12 +82,24 @@ class Bucket:
         """All rows whose `__h` is among the hashes. With `unique`, no more than some columns may be asked for."""
         return lookup_together([(self, distinct(hashes))], columns)
 
-    def found(self, wanted: Ints, columns: Sequence[str] | None) -> list[tuple[Run, list[pa.RecordBatch]]]:
+    def find(self, wanted: Ints) -> list[tuple[Run, list[Found]]]:
         """The rows with one of the hashes, which are sorted and distinct, run by run as they stand there."""
         if not len(wanted):
             return []
-        looked = [(run, self.files.open(run).lookup(wanted, columns)) for run in self.runs]
-        return [(run, batches) for run, batches in looked if batches]
+        looked = [(run, self.files.open(run).find(wanted)) for run in self.runs]
+        return [(run, found) for run, found in looked if found]
+
+    def find_newest(self, wanted: Ints) -> list[Found]:
+        """The rows with one of the hashes, which are sorted and distinct, each hash in the newest run that has it."""
+        found: list[Found] = []
+        for run in reversed(self.runs):
+            if not len(wanted):
+                break
+            here = self.files.open(run).find(wanted)
+            if here:
+                found += here
+                wanted = _without(wanted, np.concatenate([one.hashes for one in here]))
+        return found
 
     def scan(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows. With `unique`, no more than some columns may be asked for, `__h` and the unique ones among them."""
@@ -194,11 +218,53 @@ class Bucket:
 def lookup_together(wanted: Sequence[tuple[Bucket, Ints]], columns: Sequence[str] | None = None) -> pa.Table:
     """All rows of some buckets with one of the hashes of each, which are sorted and distinct."""
     bucket = wanted[0][0]
-    found = [bucket.found(hashes, columns) for bucket, hashes in wanted]
-    schema = bucket.schema if columns is None else pa.schema([bucket.schema.field(name) for name in columns])
-    table = pa.Table.from_batches([batch for runs in found for _run, batches in runs for batch in batches], schema)
+    looked = [one.find(hashes) for one, hashes in wanted]
+    rows = [found for runs in looked for _run, some in runs for found in some]
+    # Where the newest row counts, those of each bucket have to stay in the order of its runs.
+    batches = [batch for one in rows for batch in taken([one], columns)] if bucket.unique else taken(rows, columns)
     # Only rows of the same bucket can be equal.
-    return bucket.put_together(table, [run for runs in found if len(runs) > 1 for run, _batches in runs])
+    return bucket.put_together(
+        _table(bucket, batches, columns), [run for runs in looked if len(runs) > 1 for run, _found in runs]
+    )
+
+
+def newest_together(wanted: Sequence[tuple[Bucket, Ints]], keys: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The rows of some unique buckets that have the keys of `keys`, and perhaps others that hash like them.
+
+    As `lookup_together` for the hashes of those keys, but the runs before the newest that has a hash are not looked
+    into. That is wrong only where keys of one hash are in several runs, so it is seen to that every key was met.
+    """
+    bucket = wanted[0][0]
+    rows = [found for one, hashes in wanted for found in one.find_newest(hashes)]
+    table = _table(bucket, taken(rows, columns), columns)
+    return table if _has_keys(table, keys, bucket.unique) else lookup_together(wanted, columns)
+
+
+def _table(bucket: Bucket, batches: Sequence[pa.RecordBatch], columns: Sequence[str] | None) -> pa.Table:
+    schema = bucket.schema if columns is None else pa.schema([bucket.schema.field(name) for name in columns])
+    # A file may say in its metadata where its pieces end.
+    return pa.Table.from_batches([batch.replace_schema_metadata() for batch in batches], schema)
+
+
+def _has_keys(table: pa.Table, keys: pa.Table, key: Sequence[str]) -> bool:
+    """Whether every key whose hash is in a table is that of the one row there with this hash."""
+    if not table.num_rows:
+        return True
+    hashes = integers(table, HASH)
+    order = in_order(hashes)
+    hashes = hashes[order]
+    if (hashes[1:] == hashes[:-1]).any():
+        return False
+    asked = integers(keys, HASH)
+    near = np.minimum(np.searchsorted(hashes, asked), len(hashes) - 1)
+    met = np.flatnonzero(hashes[near] == asked)
+    return not differ((keys, met), (table, order[near[met]]), key)
+
+
+def _without(numbers: Ints, others: Ints) -> Ints:
+    """The numbers that are not among others; both are sorted."""
+    near = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
+    return numbers[others[near] != numbers]
 
 
 def append_together(
@@ -225,16 +291,10 @@ def append_together(
     table = take(rows, order).cast(some.schema).combine_chunks()
     left = np.bincount(places, minlength=of)
     filled = [number for number in changed if left[number]]
-    starts = np.cumsum(left) - left
-    pieces = [_piece(table, int(starts[number]), int(left[number])) for number in filled]
-    written = some.files.write_pieces(new_path(), some.schema, pieces, inserts_only=inserts) if pieces else []
+    sizes = [int(left[number]) for number in filled]
+    written = some.files.write_pieces(new_path(), table, sizes, inserts_only=inserts) if filled else []
     new = dict(zip(filled, written, strict=True))
     return {number: Appended(new.get(number), replaced) for number, replaced in merged.items()}
-
-
-def _piece(table: pa.Table, start: int, rows: int) -> pa.RecordBatch:
-    (batch,) = table.slice(start, rows).to_batches()
-    return batch
 
 
 def _size(rows: int) -> int:

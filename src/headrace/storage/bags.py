@@ -22,6 +22,7 @@ __all__ = [
     "ascending",
     "codes",
     "consolidate",
+    "differ",
     "distinct",
     "firsts",
     "in_groups",
@@ -153,23 +154,22 @@ def in_groups(table: pa.Table, key: Sequence[str], within: Sequence[np.ndarray])
     # Rows mostly come in order, and to see that is cheaper than to sort them by all there is.
     if not ascending([column[order] for column in reversed(within)], among=follows):
         order = np.lexsort((*within, hashes))
-    if len(places) and _differ(table, key, order[places], order[places + 1]):
+    if len(places) and differ((table, order[places]), (table, order[places + 1]), key):
         ids = codes(table, key)
         order = np.lexsort((*within, ids))
         follows = ids[order[1:]] == ids[order[:-1]]
     return order, np.cumsum(np.append(False, ~follows))[: len(order)]
 
 
-def _differ(table: pa.Table, key: Sequence[str], ones: Ints, others: Ints) -> bool:
-    """Whether any row has another key than the one it is compared with."""
+def differ(ones: tuple[pa.Table, Ints], others: tuple[pa.Table, Ints], key: Sequence[str]) -> bool:
+    """Whether any row has another key than the one it is compared with; both as a table and places in it."""
     for name in key:
-        column = plain(table.column(name))
-        one, other = column.take(pa.array(ones)), column.take(pa.array(others))
+        one, other = (plain(table.column(name)).take(pa.array(where)) for table, where in (ones, others))
         if one.equals(other):
             continue
         # They may still be the same to us: not-a-number is one value.
         ids = codes(pa.table({"k": pa.concat_arrays([one, other])}), ["k"])
-        if not np.array_equal(ids[: len(ones)], ids[len(ones) :]):
+        if not np.array_equal(ids[: len(one)], ids[len(one) :]):
             return True
     return False
 
@@ -182,7 +182,7 @@ def newest(table: pa.Table, key: Sequence[str]) -> Ints:
     shared = np.flatnonzero(follows)
     if not len(shared):
         return order
-    if not _differ(table, key, order[shared], order[shared + 1]):
+    if not differ((table, order[shared]), (table, order[shared + 1]), key):
         return order[np.append(~follows, True)]
     alike = np.append(follows, False) | np.append(False, follows)
     places = np.flatnonzero(alike)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import resource
@@ -16,7 +17,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -31,6 +32,8 @@ from pyarrow import fs
 from headrace.storage.bags import HASH, Ints
 from headrace.storage.files import PIECE, UNFINISHED, file_of
 
+#: Names how runs lie in files. States of another layout are made anew.
+LAYOUT = "pieces of one batch"
 #: Rows of a record batch: small enough that a column of text keeps 32-bit offsets.
 ROWS_A_BATCH = 1 << 20
 #: Open files a process keeps, as far as its limit of file handles allows. Handles from 1,024 on are nothing that
@@ -38,6 +41,10 @@ ROWS_A_BATCH = 1 << 20
 _LEAST_OPEN, _MOST_OPEN = 256, 600
 #: A copy that has not grown for so many seconds is nobody's any more.
 _GIVEN_UP = 3600
+#: In the metadata of a file whose runs are pieces: where each of them ends.
+_ENDS = b"ends"
+#: Hashes of more rows than this are worth guessing where one of them stands.
+_LARGE = 1 << 16
 #: So many files are synced at a time.
 _SYNCING = 16
 
@@ -59,11 +66,13 @@ class Run:
 
 
 class OpenRun:
-    """A run mapped into memory. Nothing is read before it is asked for."""
+    """A run mapped into memory: the batches of a file, or a piece of its only one. Only what is asked for is read."""
 
-    def __init__(self, schema: pa.Schema, batches: list[pa.RecordBatch]) -> None:
+    def __init__(self, schema: pa.Schema, whole: Sequence[pa.RecordBatch], piece: slice | None = None) -> None:
         self.schema = schema
-        self.batches = batches
+        self._whole = whole
+        self._start = 0 if piece is None else piece.start
+        self.batches = whole if piece is None else [whole[0].slice(piece.start, piece.stop - piece.start)]
 
     @cached_property
     def hashes(self) -> list[Ints]:
@@ -90,20 +99,45 @@ class OpenRun:
                 found.append(batch.slice(int(first), int(last - first)))
         return found
 
-    def lookup(self, wanted: Ints, columns: Sequence[str] | None = None) -> list[pa.RecordBatch]:
-        """The rows with one of the hashes, which are sorted and distinct; only some columns if that is asked."""
+    def find(self, wanted: Ints) -> list[Found]:
+        """Where the rows with one of the hashes stand, which are sorted and distinct."""
         if not len(wanted) or not self.batches:
             return []
         least, greatest = self.ends
         begins = np.searchsorted(wanted, least, "left")
         stops = np.searchsorted(wanted, greatest, "right")
         found = []
-        for number in np.flatnonzero(begins < stops):
-            where = _places(self.hashes[number], wanted[begins[number] : stops[number]])
+        for number in np.flatnonzero(begins < stops).tolist():
+            hashes = self.hashes[number]
+            where = _places(hashes, wanted[begins[number] : stops[number]])
             if len(where):
-                batch = self.batches[number]
-                found.append((batch if columns is None else batch.select(list(columns))).take(pa.array(where)))
+                found.append(Found(self._whole[number], where + self._start, hashes[where]))
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Some rows of a batch, by their places, and their hashes."""
+
+    batch: pa.RecordBatch
+    where: Ints
+    hashes: Ints
+
+
+def taken(found: Iterable[Found], columns: Sequence[str] | None = None) -> list[pa.RecordBatch]:
+    """The rows that were found; only some columns if that is asked.
+
+    Those of one batch are taken together: a call costs more than the few rows of a small run do.
+    """
+    by_batch: dict[int, list[Found]] = defaultdict(list)
+    for one in found:
+        by_batch[id(one.batch)].append(one)
+    return [_taken(some[0].batch, [one.where for one in some], columns) for some in by_batch.values()]
+
+
+def _taken(batch: pa.RecordBatch, places: Sequence[Ints], columns: Sequence[str] | None) -> pa.RecordBatch:
+    where = places[0] if len(places) == 1 else np.concatenate(places)
+    return (batch if columns is None else batch.select(list(columns))).take(pa.array(where))
 
 
 def _places(hashes: Ints, wanted: Ints) -> Ints:
@@ -111,12 +145,46 @@ def _places(hashes: Ints, wanted: Ints) -> Ints:
     if len(wanted) > len(hashes):
         near = np.minimum(np.searchsorted(wanted, hashes), len(wanted) - 1)
         return np.flatnonzero(wanted[near] == hashes)
-    first = np.searchsorted(hashes, wanted, "left")
+    first = search(hashes, wanted)
     # A hash has one or a few rows, so most are settled by looking at one place.
     wanted, first = _only(hashes[np.minimum(first, len(hashes) - 1)] == wanted, wanted, first)
+    if not len(first):
+        return first
+    if not (hashes[np.minimum(first + 1, len(hashes) - 1)] == wanted).any():
+        return first
     count = np.searchsorted(hashes, wanted, "right") - first
     starts = np.cumsum(count) - count
     return np.repeat(first - starts, count) + np.arange(int(count.sum()))
+
+
+def search(hashes: Ints, wanted: Ints) -> Ints:
+    """As `np.searchsorted` from the left, for hashes of keys: these lie about where their value says.
+
+    Halving a span of a few thousand rows around that place touches a page or two; halving all rows touches as many
+    places as it has steps. Where hashes are something else, such as times, all rows are halved.
+    """
+    rows = len(hashes)
+    if rows < _LARGE:
+        return np.searchsorted(hashes, wanted, "left")
+    low, high = float(hashes[0]), float(hashes[-1])
+    if low == high:
+        return np.searchsorted(hashes, wanted, "left")
+    # A place is off by about half the square root of the rows.
+    reach = 1 << int(2 * np.sqrt(rows)).bit_length()
+    guessed = ((wanted.astype(np.float64) - low) * ((rows - 1) / (high - low))).astype(np.int64)
+    # The last row known to have a lesser hash, or the one before all.
+    place = np.clip(guessed - reach, -1, rows - 1)
+    span = 2 * reach
+    while span > 1:
+        span //= 2
+        ahead = np.minimum(place + span, rows - 1)
+        place = np.where(hashes[ahead] < wanted, ahead, place)
+    first = place + 1
+    astray = (place >= 0) & (hashes[place] >= wanted)
+    astray |= (first < rows) & (hashes[np.minimum(first, rows - 1)] < wanted)
+    if astray.any():
+        first[astray] = np.searchsorted(hashes, wanted[astray], "left")
+    return first
 
 
 def _only(mask: np.ndarray[tuple[int], np.dtype[np.bool_]], *arrays: Ints) -> tuple[Ints, ...]:
@@ -145,14 +213,16 @@ class RunFiles:
         rows, size = self._write(path, schema, batches)
         return Run(path, sum(rows), size, inserts_only)
 
-    def write_pieces(
-        self, path: str, schema: pa.Schema, pieces: Iterable[pa.RecordBatch], *, inserts_only: bool
-    ) -> list[Run]:
-        """Write several runs as one file, each of them a batch, durably: a file costs more than a few rows do."""
-        rows, size = self._write(path, schema, pieces)
-        total = max(1, sum(rows))
+    def write_pieces(self, path: str, table: pa.Table, rows: Sequence[int], *, inserts_only: bool) -> list[Run]:
+        """Write several runs as one batch of one file, durably: a file and a batch cost more than a few rows do.
+
+        `rows` are those of each run; the table has them below one another.
+        """
+        (batch,) = table.to_batches()
+        ends = [int(end) for end in np.cumsum(rows)]
+        _rows, size = self._write(path, table.schema.with_metadata({_ENDS: json.dumps(ends)}), [batch])
         return [
-            Run(f"{path}{PIECE}{number}", count, size * count // total, inserts_only)
+            Run(f"{path}{PIECE}{number}", count, size * count // ends[-1], inserts_only)
             for number, count in enumerate(rows)
         ]
 
@@ -274,13 +344,23 @@ class _OpenFile:
         self._pieces: dict[int, OpenRun] = {}
 
     @cached_property
+    def _batches(self) -> list[pa.RecordBatch]:
+        return [self._reader.get_batch(number) for number in range(self._reader.num_record_batches)]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """Where each of the runs ends that are pieces of the file."""
+        found: list[int] = json.loads(self._reader.schema.metadata[_ENDS])
+        return found
+
+    @cached_property
     def whole(self) -> OpenRun:
-        reader = self._reader
-        return OpenRun(reader.schema, [reader.get_batch(number) for number in range(reader.num_record_batches)])
+        return OpenRun(self._reader.schema, self._batches)
 
     def piece(self, number: int) -> OpenRun:
         if number not in self._pieces:
-            self._pieces[number] = OpenRun(self._reader.schema, [self._reader.get_batch(number)])
+            start = self._ends[number - 1] if number else 0
+            self._pieces[number] = OpenRun(self._reader.schema, self._batches, slice(start, self._ends[number]))
         return self._pieces[number]
 
 

@@ -97,6 +97,12 @@ class Kept(Protocol):
         Of a unique state, no more than some columns may be asked for, the key among them.
         """
 
+    def newest(self, keys: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """Of a unique state, the rows of the keys of some rows, and perhaps of others that hash like them.
+
+        The columns asked for are some, the key and `__h` among them.
+        """
+
     def scan(self) -> pa.Table:
         """All its rows."""
 

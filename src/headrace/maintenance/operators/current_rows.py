@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.nodes import Column
-from headrace.maintenance.operators.base import Input, Kept, State, concat, hashes_of, quote
+from headrace.maintenance.operators.base import Input, Kept, State, concat, quote
 from headrace.storage.bags import in_groups, take
 
 #: What an upsert log's rows have beside their columns. `__at` is the row's `__t`, which for changes is taken.
@@ -51,7 +51,7 @@ class CurrentRows:
     def delta(self, changes: Sequence[pa.Table], states: Mapping[str, Kept]) -> pa.Table:
         (new,) = changes
         told = list(dict.fromkeys([*self.key, *(column.name for column in (*self.columns, *MARKS)), "__h"]))
-        old = states["current"].lookup(hashes_of(new), told)
+        old = states["current"].newest(new, told)
         both = concat([old, new], told)
         is_new = np.arange(both.num_rows) >= old.num_rows
         at, seq = both.column("__at").to_numpy(), both.column("__seq").to_numpy()
