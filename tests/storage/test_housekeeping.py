@@ -248,6 +248,20 @@ def test_a_dropped_object_leaves_with_the_last_snapshot_that_knew_it(store: Stor
     assert store.files.all() == []
 
 
+def test_much_is_deleted_while_others_go_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "BYTES_BESIDE", 0)
+    item = store.create("a")
+    for time in range(3):
+        store.add(item, time)
+    transaction = store.begin()
+    transaction.end(item)
+    transaction.commit()
+    store.create("b")
+    housekeeping.drop_old_snapshots(store.catalog, store.files, keep=1, seconds=0)
+    store.files.settle()
+    assert store.files.all() == []
+
+
 def test_orphans_are_removed_and_nothing_else(store: Store) -> None:
     item = store.create("a", partition_length=1)
     before = store.add(item, 1)

@@ -175,6 +175,7 @@ class Home:
         return value
 
     def close(self) -> None:
+        self.files.settle()
         if self._lease is not None:
             self._lease.release()
             self._lease = None

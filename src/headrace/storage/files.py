@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Thread
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,6 +52,7 @@ class Files:
     def __init__(self, home: str) -> None:
         #: Is told of every table that is written as a file, for whoever will want to read it soon.
         self.on_write: Callable[[str, pa.Table], None] = lambda _path, _table: None
+        self._deleting: Thread | None = None
         self.home = home.rstrip("/") if "://" in home else os.path.abspath(os.path.expanduser(home))
         try:
             self._fs, self._root = _file_system(self.home)
@@ -171,6 +173,21 @@ class Files:
             if info.type == fs.FileType.File and "/part=" in self._relative(info.path)
         ]
 
+    def delete_beside(self, paths: list[str]) -> None:
+        """Delete files in a thread of their own: a file system takes a second for some gigabytes.
+
+        For what nobody names any more. If the process ends first, the next writer finds them to be orphans.
+        """
+        self.settle()
+        self._deleting = Thread(target=self.delete, args=(paths,), name="headrace-delete")
+        self._deleting.start()
+
+    def settle(self) -> None:
+        """Wait for what is being deleted."""
+        if self._deleting is not None:
+            self._deleting.join()
+            self._deleting = None
+
     def delete(self, paths: list[str]) -> None:
         """Delete files, and the folders this leaves empty."""
         folders = set()
@@ -189,7 +206,8 @@ class Files:
             if any(info.type == fs.FileType.Directory or not _goes_along(info.base_name) for info in inside):
                 return
             if self._fs.get_file_info(f"{self._root}/{folder}").type == fs.FileType.Directory:
-                self._fs.delete_dir(f"{self._root}/{folder}")
+                with contextlib.suppress(FileNotFoundError):  # another may have come first
+                    self._fs.delete_dir(f"{self._root}/{folder}")
             folder = folder.rpartition("/")[0]
 
     def _relative(self, path: str) -> str:

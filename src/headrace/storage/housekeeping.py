@@ -38,6 +38,8 @@ _TIMES_THE_LAST = 8
 _TOO_MANY, _MORE = 4, 4
 #: For each so many rows of an object, there may be one more small file of it.
 ROWS_ONE_MORE = 250_000
+#: More bytes than this are deleted while others go on.
+BYTES_BESIDE = 256 << 20
 #: So many files of one order of size are merged into one of the next.
 ALIKE = 4
 
@@ -87,7 +89,8 @@ def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) 
         ).scalar()
         if edge is None:
             return 0
-        dead = connection.execute(sa.select(parts.c.id, parts.c.files).where(parts.c.removed_in <= edge + 1)).all()
+        named = sa.select(parts.c.id, parts.c.files, parts.c.bytes)
+        dead = connection.execute(named.where(parts.c.removed_in <= edge + 1)).all()
         connection.execute(sa.delete(snapshots).where(snapshots.c.id <= edge))
         _drop_old_refreshes(connection)
         connection.execute(sa.delete(parts).where(parts.c.removed_in <= edge + 1))
@@ -95,7 +98,10 @@ def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) 
         faults.reach("inside dropping snapshots")
     faults.reach("after dropping snapshots")
     # Files go after the commit: a crash in between leaves orphans, never a named file that is missing.
-    files.delete(gone)
+    if sum(row.bytes for row in dead) > BYTES_BESIDE:
+        files.delete_beside(gone)
+    else:
+        files.delete(gone)
     return len(dead)
 
 
@@ -153,15 +159,24 @@ def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable
         return 0
     merged = rows = 0
     at_most = _rows_at_once(small, crowded=len(small) > _TOO_MANY * allowed)
-    for group in _groups(small, sorted(set(read_in)), _recent(item, small, most)):
-        chosen = _alike(group, at_most - rows)
-        if len(chosen) > 1:
-            _merge(transaction, item, chosen)
-            merged += len(chosen)
-            rows += sum(part.rows for part in chosen)
-        if rows >= at_most:
+    groups = _groups(small, sorted(set(read_in)), _recent(item, small, most))
+    chosen = [some for group in groups if len(some := _alike(group, at_most)) > 1]
+    for some in sorted(chosen, key=_rows_a_file_less):
+        if merged and rows + _rows(some) > at_most:
             break
+        _merge(transaction, item, some)
+        merged += len(some)
+        rows += _rows(some)
     return merged
+
+
+def _rows(parts: Sequence[Part]) -> int:
+    return sum(part.rows for part in parts)
+
+
+def _rows_a_file_less(parts: Sequence[Part]) -> float:
+    """How many rows are rewritten for every file that is spared."""
+    return _rows(parts) / (len(parts) - 1)
 
 
 def _rows_at_once(small: Sequence[Part], *, crowded: bool) -> int:
@@ -175,7 +190,7 @@ def _rows_at_once(small: Sequence[Part], *, crowded: bool) -> int:
 
 def allowed_files(parts: Sequence[Part], most: int) -> int:
     """How many small files may stand beside each other: beside many rows they matter less to who reads them all."""
-    return most + sum(part.rows for part in parts) // ROWS_ONE_MORE
+    return most + _rows(parts) // ROWS_ONE_MORE
 
 
 def _alike(group: Sequence[Part], rows: int) -> Sequence[Part]:
@@ -183,7 +198,7 @@ def _alike(group: Sequence[Part], rows: int) -> Sequence[Part]:
 
     The smallest come first. Where no four are alike, those four that have the fewest rows.
     """
-    if sum(part.rows for part in group) <= rows or len(group) <= ALIKE:
+    if _rows(group) <= rows or len(group) <= ALIKE:
         return _first(group, rows)
     runs: list[list[Part]] = []
     for part in group:
@@ -194,7 +209,7 @@ def _alike(group: Sequence[Part], rows: int) -> Sequence[Part]:
     if long:
         return _first(min(long, key=lambda run: _order(run[0])), rows)
     windows = [group[start : start + ALIKE] for start in range(len(group) - ALIKE + 1)]
-    return _first(min(windows, key=lambda window: sum(part.rows for part in window)), rows)
+    return _first(min(windows, key=_rows), rows)
 
 
 def _order(part: Part) -> int:
