@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -188,8 +189,12 @@ class KeptBuckets:
     def _asked(self, hashes: np.ndarray) -> list[tuple[Bucket, np.ndarray]]:
         """Each bucket with its hashes, sorted and distinct."""
         wanted = distinct(hashes)
-        places = wanted % self._of
-        return [(kept.open(), wanted[places == number]) for number, kept in self._each.items()]
+        places = (wanted % self._of).astype(np.uint16)
+        # A stable sort leaves those of each bucket sorted.
+        wanted = wanted[np.argsort(places, kind="stable")]
+        ends = np.cumsum(np.bincount(places, minlength=self._of))
+        starts = np.append(0, ends)
+        return [(kept.open(), wanted[starts[number] : ends[number]]) for number, kept in self._each.items()]
 
     def scan(self, columns: Sequence[str] | None = None) -> pa.Table:
         found = pa.concat_tables([kept.open().scan(columns) for kept in self._each.values()])
@@ -234,6 +239,7 @@ class KeptBuckets:
         return [change for kept in self._each.values() for change in kept.changes()]
 
 
+@lru_cache(maxsize=1_024)
 def state_schema(state: State) -> pa.Schema:
     """How a state's runs are stored: the row, the hash of its key, the measures."""
     fields = [(column.name, arrow_type(column.type)) for column in state.columns]

@@ -73,7 +73,7 @@ class Bucket:
     ) -> None:
         """`unique`: of the rows that are equal on these columns, only the one that came last is there."""
         self.runs = tuple(runs)
-        self.schema = schema.remove_metadata()
+        self.schema = schema if schema.metadata is None else schema.remove_metadata()
         self.measures = measures
         self.unique = unique
         self.files = RunFiles(root, cache)

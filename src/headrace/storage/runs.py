@@ -201,7 +201,7 @@ class RunFiles:
         if "://" in root:
             system, self._folder = _file_system(self.root)
             self._remote = None if isinstance(system, fs.LocalFileSystem) else system
-        self._cache = cache or os.path.join(tempfile.gettempdir(), f"headrace-runs-{os.getuid()}")
+        self._cache = cache or _cache_folder()
 
     def open(self, run: Run) -> OpenRun:
         opened = _opened(self._local(run))
@@ -267,6 +267,11 @@ class RunFiles:
                     destination_filesystem=fs.LocalFileSystem(),
                 )
         return local
+
+
+@cache
+def _cache_folder() -> str:
+    return os.path.join(tempfile.gettempdir(), f"headrace-runs-{os.getuid()}")
 
 
 def _file_system(root: str) -> tuple[fs.FileSystem, str]:
