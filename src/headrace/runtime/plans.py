@@ -22,6 +22,7 @@ from headrace.language.types import arrow_type, normalise_type
 from headrace.maintenance.program import Direct, Program, compile_program
 from headrace.maintenance.user_aggregates.evaluating import calls_aggregates
 from headrace.maintenance.user_aggregates.known import KIND
+from headrace.maintenance.verdicts import with_verdicts
 from headrace.runtime.directing import direct_of
 from headrace.runtime.home import Home, query_of
 from headrace.runtime.rewriting import rewritten, spans_of
@@ -156,7 +157,7 @@ def _plan(home: Home, source: Snapshot, query: Query, timed: bool, asked: _Asked
             _check_type(column)
     # What only comes is told by every row that comes and goes.
     direct = Direct() if grows else direct_of(root, reads, asked.tuples)
-    program = compile_program(root, direct)
+    program = with_verdicts(compile_program(root, direct), home.engine.kind)
     return Plan(root, program, tuple(reads), grows, direct.known, asked.tuples, rewriting)
 
 

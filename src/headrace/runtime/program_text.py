@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from headrace.algebra.nodes import Filter, Generate, Node, Project
 from headrace.algebra.words import only_keeps
 from headrace.maintenance.here import asks_engine
+from headrace.maintenance.operators.join import JoinOperator
 from headrace.maintenance.program import ROOT, Edge, Placed, Program, schedule
 from headrace.runtime.info import counted
 from headrace.runtime.plan_text import PlanWords, is_keyed, states_by_name, way_of_placed, window_words
@@ -161,6 +162,8 @@ def _operator(told: PlanWords, placed: Placed, stage_of: dict[int, int], view: O
         doing = "what was given out for these groups is taken back, and the new results are given out and kept"
     else:
         doing = way.step if way is not None else "its changes are worked out from its states"
+    if isinstance(placed.operator, JoinOperator) and placed.operator.verdict is not None:
+        doing += "; of the left rows, only those are paired again that a change of the right side decides anew"
     more = []
     states = states_by_name(placed)
     if states:

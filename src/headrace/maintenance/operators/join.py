@@ -18,6 +18,7 @@ from headrace.language.types import arrow_type
 from headrace.maintenance.kernels.joining import bilinear
 from headrace.maintenance.kernels.running import indicator
 from headrace.maintenance.operators.base import Input, Kept, State, bag, concat, counted, hashes_of, negated
+from headrace.maintenance.operators.verdict import Verdict
 from headrace.storage.bags import consolidate, netted
 
 _TIMED = ["__t", "__w"]
@@ -28,7 +29,8 @@ _NO_HASHES = np.empty(0, dtype=np.int64)
 class JoinOperator:
     """Keeps both sides by the key; of a side that only has to exist, no more than how often each key does.
 
-    `idle` are sides whose old rows are known to meet none of the other's changes this time.
+    `idle` are sides whose old rows are known to meet none of the other's changes this time. With a `verdict`, an inner
+    join of all with all looks only at those left rows on which the right's changes decide.
     """
 
     kind: JoinKind
@@ -36,6 +38,7 @@ class JoinOperator:
     right: Input
     equal: tuple[Equal, ...]
     idle: frozenset[str] = frozenset()
+    verdict: Verdict | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -62,6 +65,8 @@ class JoinOperator:
             right = right.select([*dict.fromkeys(self.right.key), "__t", "__w", "__h"])
         asks = self.kind != "inner"
         left_old = states["left"].lookup(_NO_HASHES if "left" in self.idle else hashes_of(right))
+        if self.verdict is not None:
+            left_old = self.verdict.disputed(left_old, right)
         wanted = hashes_of(left, right) if asks else hashes_of(left)
         right_old = states["right"].lookup(_NO_HASHES if "right" in self.idle else wanted)
         found = []
