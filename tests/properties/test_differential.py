@@ -149,7 +149,7 @@ def batching_does_not_show_in_a_stream_of_changes(engine: Engine, case: TimedCas
 
 
 def test_batching_does_not_show_in_a_stream_of_changes(sail_engine: Engine) -> None:
-    hold(batching_does_not_show_in_a_stream_of_changes, sail_engine, timed_cases(), 100)
+    hold(batching_does_not_show_in_a_stream_of_changes, sail_engine, timed_cases(), 200)
 
 
 FOLLOWING = tuple(f"{trigger} REFRESH POLICY INCREMENTAL" for trigger in ("", "", " REFRESH EVERY 3 SECONDS"))
@@ -184,7 +184,7 @@ def lost_states_are_made_again(engine: Engine, case: Case) -> None:
 
 
 def test_a_restart_changes_nothing(sail_engine: Engine) -> None:
-    hold(a_restart_changes_nothing, sail_engine, cases(views=3), 150)
+    hold(a_restart_changes_nothing, sail_engine, cases(views=3), 200)
 
 
 def test_lost_states_are_made_again(sail_engine: Engine) -> None:

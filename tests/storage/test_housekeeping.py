@@ -67,9 +67,6 @@ def test_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (1, 1))
     merged, after = roll_up(store, item, most=3)
     assert (merged, sizes(after, item)) == (2, [1, 1, 4])
-    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (1, 2))
-    merged, after = roll_up(store, item, most=0)  # far too many: four times as many at once
-    assert (merged, sizes(after, item)) == (3, [6])
     assert store.times(item, after) == list(range(6))
 
 
@@ -81,6 +78,17 @@ def test_as_many_times_what_came_last(store: Store, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (1, 100))
     merged, after = roll_up(store, item, most=8)
     assert (merged, sizes(after, item)) == (8, [1, 1, 1, 1, 8])
+
+
+def test_where_files_are_too_many_it_does_not_matter_how_little_came_last(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = store.create("a")
+    for time in range(12):
+        store.add(item, time)
+    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (1, 100))
+    merged, after = roll_up(store, item, most=2)
+    assert (merged, sizes(after, item)) == (12, [12])
 
 
 def test_a_file_goes_with_the_last_of_its_pieces(store: Store) -> None:

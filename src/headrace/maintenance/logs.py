@@ -199,10 +199,11 @@ class Logs:
         if not can_resolve(item, schema, inserts_only):
             return None
         if columns is not None and (item.log == "append" or inserts_only) and item.log != "upsert":
-            timed = any(_sticks_out(part, upto, since) for part in touched) or extra or item.option("exposes_ts")
+            if not any(_sticks_out(part, upto, since) for part in touched):
+                upto = since = None
+            timed = upto is not None or since is not None or extra or item.option("exposes_ts")
             named = {*columns, *extra, *(["__t"] if timed else [])}
             schema = pa.schema([field for field in schema if field.name in named] or [schema.field(0)])
-            upto, since = (upto, since) if timed else (None, None)
         paths = [path for part in touched for path in part.files]
         rows = schema.empty_table()
         if paths:

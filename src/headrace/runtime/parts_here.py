@@ -35,6 +35,8 @@ from headrace.storage.writer import MICROS
 
 #: So many columns of as many rows as a change may have are read into this process.
 _COLUMNS = 16
+#: Below so many rows a copy, rows are multiplied one by one.
+_WORTH_A_COPY = 1_000
 
 
 def part_here(home: Home, relations: Relations, step: Step, part: int, rows: int, view: Object) -> pa.Table | None:
@@ -144,16 +146,22 @@ def _parted(home: Home, reference: Reference, made: tuple[int, int], rows: pa.Ta
     numbers, whose = _numbered(rows.column(part).to_numpy())
     touched = [reference.touched((int(number), int(number)), made) for number in numbers]
     often = np.array([len(parts) for parts in touched], dtype=np.int64)
-    starts = np.array([parts[0] if parts else 0 for parts in touched], dtype=np.int64)
-    at = rows.column_names.index(part)
-    if (often == 1).all():
-        return rows.set_column(at, part, pa.array(starts[whose]))
     counts = often[whose]
     if not _fits(home, int(counts.sum()), rows.num_columns):
         raise NotHere("too many rows")
-    owner = np.repeat(np.arange(rows.num_rows), counts)
-    within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return take(rows, owner).set_column(at, part, pa.array(starts[whose][owner] + within))
+    at = rows.column_names.index(part)
+    if counts.sum() < _WORTH_A_COPY * often.max():
+        starts = np.array([parts[0] if parts else 0 for parts in touched], dtype=np.int64)
+        owner = np.repeat(np.arange(rows.num_rows), counts)
+        within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return take(rows, owner).set_column(at, part, pa.array(starts[whose][owner] + within))
+    # Windows slide, so most rows go into as many of them: all rows once for each is quicker than each row so often.
+    copies = []
+    for number in range(int(often.max())):
+        windows = np.array([parts[number] if number < len(parts) else 0 for parts in touched], dtype=np.int64)
+        copy = rows.set_column(at, part, pa.array(windows[whose]))
+        copies.append(copy if (counts > number).all() else copy.filter(pa.array(counts > number)))
+    return pa.concat_tables(copies) if copies else rows.slice(0, 0)
 
 
 def _numbered(parts: Ints) -> tuple[Ints, Ints]:

@@ -32,10 +32,10 @@ SMALL_FILE = 16 << 20
 REFRESHES_KEPT = 10_000
 ROWS_A_FILE = 4_000_000
 #: So many times the rows that came last are merged at a time, so that no refresh waits long for the files of others:
-#: not fewer than the first of these, nor more than the second. If files are too many, more is done at once.
+#: not fewer than the first of these, nor more than the second, which it is where files are too many.
 ROWS_A_TIME = (50_000, 500_000)
 _TIMES_THE_LAST = 8
-_TOO_MANY, _MORE = 4, 4
+_TOO_MANY = 4
 #: For each so many rows of an object, there may be one more small file of it.
 ROWS_ONE_MORE = 250_000
 #: More bytes than this are deleted while others go on.
@@ -182,7 +182,7 @@ def _rows_a_file_less(parts: Sequence[Part]) -> float:
 def _rows_at_once(small: Sequence[Part], *, crowded: bool) -> int:
     least, most = ROWS_A_TIME
     if crowded:
-        return _MORE * most
+        return most
     last = max(part.arrived_in for part in small)
     came = sum(part.rows for part in small if part.arrived_in == last)
     return min(most, max(least, _TIMES_THE_LAST * came))
