@@ -49,3 +49,11 @@ def test_a_slow_refresh_is_not_taken_for_the_rule() -> None:
     assert costs(700_000, slow) < 1.4
     quick = slow.with_followed(0.5, _estimated(700_000, slow))
     assert costs(700_000, quick) < (costs(700_000, slow) + 0.5) / 2 + 0.05
+
+
+def test_a_very_slow_refresh_makes_the_next_twice_as_dear_at_most() -> None:
+    """States of gigabytes that are read for the first time took sixty times as long as they do ever after."""
+    cold = Book().with_followed(60.0, _estimated(76_000, Book()))
+    assert costs(700_000, cold) < 2 * costs(700_000, Book())
+    small = Book().with_followed(60.0, _estimated(1_000, Book()))
+    assert costs(1_000, small) < 3.1 * costs(1_000, Book())

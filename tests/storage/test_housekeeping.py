@@ -178,6 +178,20 @@ def test_recent_temporal_parts_stay_apart_and_old_ones_are_rolled_up(store: Stor
     assert spans == [(0, 4, 10), (5, 5, 2), (6, 6, 2), (7, 7, 2)]
 
 
+def test_old_temporal_parts_are_merged_with_their_like(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recent ones do not count: else the file of all old rows was written anew for every part that came."""
+    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (8, 8))
+    item = store.create("a", partition_length=1)
+    merged = 0
+    for subscript in range(60):
+        store.add(item, subscript * SECOND)
+        merged += roll_up(store, item, most=6)[0]
+    after = store.catalog.latest()
+    assert store.times(item, after) == [subscript * SECOND for subscript in range(60)]
+    assert len(after.parts(item)) <= 6 + 1 + 6
+    assert merged < 3 * 60, "a row is written about as often as its file has orders of size"
+
+
 def test_rolled_up_files_have_about_a_files_worth_of_rows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(housekeeping, "ROWS_A_FILE", 4)
     item = store.create("a")

@@ -55,9 +55,9 @@ class Book:
         """What a refresh took tells of `extra` where few rows changed, and of the `pace` of rows where many did."""
         if estimated.by_rows < estimated.fixed + self.extra:
             extra = max(0.0, seconds - estimated.fixed - self.pace * estimated.by_rows)
-            return replace(self, extra=_nearer(self.extra, extra))
+            return replace(self, extra=_nearer(self.extra, extra, 2 * (self.extra + estimated.fixed)))
         pace = (seconds - estimated.fixed - self.extra) / estimated.by_rows
-        return replace(self, pace=_nearer(self.pace, min(_MOST_PACE, max(_LEAST_PACE, pace))))
+        return replace(self, pace=_nearer(self.pace, min(_MOST_PACE, max(_LEAST_PACE, pace)), 2 * self.pace))
 
     def place(self, last: RefreshRecord) -> RefreshRecord:
         """The refresh at which the states stand, for a view that was last refreshed in `last`."""
@@ -85,10 +85,11 @@ class Book:
         return (Way.CATCH_UP if all_ <= built else Way.BUILD), book
 
 
-def _nearer(known: float, found: float) -> float:
+def _nearer(known: float, found: float, most: float) -> float:
     """What is known once a refresh has been measured. Slow ones often have reasons that pass, as files nobody had read
-    yet, and a view that is not followed any more would never learn that."""
-    return (known + found) / 2 if found < known else (3 * known + found) / 4
+    yet, and a view that is not followed any more would never learn that. So one of them counts for `most` at most: a
+    view that is dear indeed is found out in a few refreshes, which together take about twice what the last one does."""
+    return (known + found) / 2 if found < known else min((3 * known + found) / 4, most)
 
 
 def book_of(source: Snapshot | Transaction, view: Object) -> Book:

@@ -105,10 +105,7 @@ def tidy(home: Home) -> None:
     """Roll up small files, drop what RETAIN and the snapshot limits let go of."""
     snapshot = home.snapshot()
     most = int(home.option("rollup_parts"))
-    parts = {item.id: snapshot.parts(item) for item in snapshot.objects()}
-    crowded = [
-        item for item in snapshot.objects() if len(parts[item.id]) > housekeeping.allowed_files(parts[item.id], most)
-    ]
+    crowded = [item for item in snapshot.objects() if housekeeping.is_crowded(item, snapshot.parts(item), most)]
     forgetful = [item for item in snapshot.objects() if item.option("retain") is not None]
     helpers = [item for item in snapshot.objects("view") if item.option("helper")]
     unneeded = [(item, first) for item in helpers if (first := unneeded_parts(home, snapshot, item)) is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from math import log
@@ -147,19 +147,19 @@ def forget(transaction: Transaction, item: Object, before: int | None) -> None:
 
 
 def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable[int]) -> int:
-    """Merge an object's small files, some at a time, when it has more than `most`. Returns how many were merged.
+    """Merge an object's small files, some at a time, when they are too many. Returns how many were merged.
 
     `read_in` are the snapshots in which the views over it read it last. Rows on two sides of one are not merged, so
     that each view can still tell what is new to it.
     """
     kept = {part.id for part in transaction.parts(item)}  # without what `forget` took away in this transaction
-    small = [part for part in transaction.base.parts(item) if part.id in kept and part.bytes <= SMALL_FILE]
-    allowed = allowed_files(transaction.base.parts(item), most)
+    parts = [part for part in transaction.base.parts(item) if part.id in kept]
+    small, allowed = mergeable(item, parts, most), allowed_files(parts, most)
     if len(small) <= allowed:
         return 0
     merged = rows = 0
     at_most = _rows_at_once(small, crowded=len(small) > _TOO_MANY * allowed)
-    groups = _groups(small, sorted(set(read_in)), _recent(item, small, most))
+    groups = _groups(small, sorted(set(read_in)), _recent(item, parts, most))
     chosen = [some for group in groups if len(some := _alike(group, at_most)) > 1]
     for some in sorted(chosen, key=_rows_a_file_less):
         if merged and rows + _rows(some) > at_most:
@@ -168,6 +168,22 @@ def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable
         merged += len(some)
         rows += _rows(some)
     return merged
+
+
+def mergeable(item: Object, parts: Sequence[Part], most: int) -> list[Part]:
+    """The small files of an object but for those of recent temporal parts, which stay apart: each has one."""
+    small = [part for part in parts if part.bytes <= SMALL_FILE]
+    recent = _recent(item, parts, most)
+    if recent is None:
+        return small
+    files = Counter(part.first for part in small)
+    return [part for part in small if part.first < recent or files[part.first] > 1]
+
+
+def is_crowded(item: Object, parts: Sequence[Part], most: int) -> bool:
+    """Whether an object has more small files than it may have."""
+    allowed = allowed_files(parts, most)
+    return len(parts) > allowed and len(mergeable(item, parts, most)) > allowed
 
 
 def _rows(parts: Sequence[Part]) -> int:
@@ -224,7 +240,7 @@ def _first(group: Sequence[Part], rows: int) -> Sequence[Part]:
 
 def _recent(item: Object, parts: Sequence[Part], most: int) -> int | None:
     """From this temporal part on, parts stay apart; older ones are rolled up into larger ones."""
-    return None if item.partition_length is None else max(part.last for part in parts) - most
+    return None if item.partition_length is None else max((part.last for part in parts), default=0) - most
 
 
 def _groups(parts: Sequence[Part], read_in: Sequence[int], recent: int | None) -> list[list[Part]]:
