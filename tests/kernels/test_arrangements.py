@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+import shutil
+from collections import Counter, OrderedDict
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -263,7 +264,7 @@ def test_a_failed_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_only_so_many_runs_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_most_open", lambda: 2)
+    monkeypatch.setattr(runs, "_MOST_OPEN", 2)
     kept = Kept(tmp_path)
     for size in (1000, 100, 10, 1):
         kept.append(numbered(np.arange(size), np.arange(size)))
@@ -271,6 +272,24 @@ def test_only_so_many_runs_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for _again in range(2):
         assert tools.counted(kept.bucket.lookup(np.array([0, 500])), ["k"]) == {(0,): 4, (500,): 1}
         assert len(runs._open) <= 2
+
+
+def test_open_runs_take_no_handles_and_deleted_ones_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_open", OrderedDict())
+    monkeypatch.setattr(runs, "_SWEPT_EVERY", 1)
+    before = len(os.listdir("/proc/self/fd"))
+    for key in range(3):
+        kept = Kept(tmp_path / str(key))
+        kept.append(batch([(key, "a", 1, 1)]))
+        assert kept.bucket.scan().column("k").to_pylist() == [key]
+    assert len(runs._open) == 3
+    assert len(os.listdir("/proc/self/fd")) == before
+    shutil.rmtree(tmp_path / "0")
+    assert kept.bucket.scan().num_rows == 1
+    assert len(runs._open) == 3  # nothing was opened
+    kept.append(batch([(9, "a", 1, 1)]))
+    assert kept.bucket.scan().num_rows == 2
+    assert not [path for path, _inode, _time in runs._open if not Path(path).exists()]
 
 
 def test_a_name_that_is_used_again(tmp_path: Path) -> None:

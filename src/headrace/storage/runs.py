@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
-import resource
 import tempfile
 import threading
 import time
@@ -36,9 +36,10 @@ from headrace.storage.files import PIECE, UNFINISHED, file_of
 LAYOUT = "pieces of one batch"
 #: Rows of a record batch: small enough that a column of text keeps 32-bit offsets.
 ROWS_A_BATCH = 1 << 20
-#: Open files a process keeps, as far as its limit of file handles allows. Handles from 1,024 on are nothing that
-#: `select` could wait for, and other libraries in the process may have to.
-_LEAST_OPEN, _MOST_OPEN = 256, 600
+#: Files a process keeps in its memory's map, of which a system lets it have 65,530.
+_MOST_OPEN = 8_192
+#: After so many that were opened, those deleted since are let go: they still take room on the disk.
+_SWEPT_EVERY = 128
 #: A copy that has not grown for so many seconds is nobody's any more.
 _GIVEN_UP = 3600
 #: In the metadata of a file whose runs are pieces: where each of them ends.
@@ -345,7 +346,9 @@ class _OpenFile:
     """A file of one run or of several."""
 
     def __init__(self, path: str) -> None:
-        self._reader = pa.ipc.open_file(pa.memory_map(path))
+        # What is mapped stays when the file is closed, and takes no handle.
+        with pa.memory_map(path) as file:
+            self._reader = pa.ipc.open_file(file.read_buffer())
         self._pieces: dict[int, OpenRun] = {}
 
     @cached_property
@@ -371,6 +374,7 @@ class _OpenFile:
 
 _open: OrderedDict[tuple[str, int, int], _OpenFile] = OrderedDict()
 _lock = threading.Lock()
+_count = itertools.count(1)
 
 
 def _opened(path: str) -> _OpenFile:
@@ -384,13 +388,9 @@ def _opened(path: str) -> _OpenFile:
     opened = _OpenFile(path)
     with _lock:
         _open[key] = opened
-        while len(_open) > _most_open():
+        if next(_count) % _SWEPT_EVERY == 0:
+            for gone in [key for key in _open if not os.path.exists(key[0])]:
+                del _open[gone]
+        while len(_open) > _MOST_OPEN:
             _open.popitem(last=False)
     return opened
-
-
-@cache
-def _most_open() -> int:
-    """How many files a process keeps open: each takes a file handle, of which most are left to others."""
-    handles, _most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(_LEAST_OPEN, min(_MOST_OPEN, handles // 4))
