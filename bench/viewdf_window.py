@@ -21,6 +21,9 @@ from headrace.session import Session, connect
 
 STREAM = "CREATE STREAM S (ts TIMESTAMP, G INT, A INT) ORDER BY ts PARTITION LENGTH 60"
 CALLS = {"sum": ("subtractable", "distributive"), "max": ("distributive",)}
+#: Where parts are made while catching up, with the most rows that are worked on in this process: none of a home that
+#: lies elsewhere than on this machine.
+MADE = {"in this process": 3_000_000, "by the engine": 0}
 OPTIONS = {
     "rows": "rows a batch; 5,000,000 unless told, with --quick 50,000",
     "windows": "minutes in a window, such as 5,10,50,100",
@@ -80,7 +83,7 @@ def viewdf_window(context: Context) -> Findings:
         }
     streamed = context.option("streaming", int, 0)
     slides = _streaming(context, engine, streamed, rows) if streamed and engine.kind == "spark" else []
-    caught = _catch_up(context, engine, missed) if missed else None
+    caught = _catch_up(context, engine, missed) if missed else {}
     return Findings(
         parameters={"engine": engine.kind, "rows": rows, "windows": windows, "repeats": repeats, "missed": missed},
         series=_series(found),
@@ -218,27 +221,30 @@ def _beside_streaming(
     return [Aim.at_least(f"Structured Streaming at W={window} over the view", 8, min(slides) / taken)]
 
 
-def _catch_up(context: Context, engine: Engine, missed: int) -> dict[str, float]:
-    """Seconds for parts of 10,000 rows: all in one refresh, and each in one of its own."""
-    done = context.step("catching up", 2)
-    found: dict[str, float] = {}
-    for name in ("one refresh", "single refreshes"):
-        folder = context.folder / name.replace(" ", "-")
-        with connect(str(folder), engine=engine.kind, spark=engine.spark) as session:
-            session.sql(STREAM)
-            session.feed("S", readings(10_000, 0))
-            session.sql(window_view("W", "sum", 10, "auto"))
-            session.refresh()
-            taken = 0.0
-            for minute in range(1, missed + 1):
-                session.feed("S", readings(10_000, minute))
-                if name == "single refreshes":
-                    taken += seconds(session.refresh)
-            if name == "one refresh":
-                taken = seconds(session.refresh)
-            found[name] = taken
-        shutil.rmtree(folder, ignore_errors=True)
-        done()
+def _catch_up(context: Context, engine: Engine, missed: int) -> dict[str, dict[str, float]]:
+    """Seconds for parts of 10,000 rows, by where they are made: all in one refresh, and each in one of its own."""
+    done = context.step("catching up", 2 * len(MADE))
+    found: dict[str, dict[str, float]] = {}
+    for where, rows_here in MADE.items():
+        found[where] = {}
+        for name in ("one refresh", "single refreshes"):
+            folder = context.folder / f"{where} {name}".replace(" ", "-")
+            with connect(str(folder), engine=engine.kind, spark=engine.spark) as session:
+                session.sql(f"ALTER HOME SET (rows_here = {rows_here})")
+                session.sql(STREAM)
+                session.feed("S", readings(10_000, 0))
+                session.sql(window_view("W", "sum", 10, "auto"))
+                session.refresh()
+                taken = 0.0
+                for minute in range(1, missed + 1):
+                    session.feed("S", readings(10_000, minute))
+                    if name == "single refreshes":
+                        taken += seconds(session.refresh)
+                if name == "one refresh":
+                    taken = seconds(session.refresh)
+                found[where][name] = taken
+            shutil.rmtree(folder, ignore_errors=True)
+            done()
     return found
 
 
@@ -253,7 +259,7 @@ def _series(found: dict[str, dict[int, dict[str, list[float]]]]) -> list[Series]
     return made
 
 
-def _aims(found: dict[str, dict[int, dict[str, list[float]]]], caught: dict[str, float] | None) -> list[Aim]:
+def _aims(found: dict[str, dict[int, dict[str, list[float]]]], caught: dict[str, dict[str, float]]) -> list[Aim]:
     aims = []
     for call, by_window in found.items():
         first = CALLS[call][0]
@@ -271,9 +277,9 @@ def _aims(found: dict[str, dict[int, dict[str, list[float]]]], caught: dict[str,
             if "distributive" in (runs := by_window.get(50, {})):
                 ratio = min(runs["distributive"]) / min(runs["subtractable"])
                 aims.append(Aim.at_least("distributive over subtractable at W=50", 1.3, ratio))
-    if caught is not None:
-        ratio = caught["single refreshes"] / caught["one refresh"]
-        aims.append(Aim.at_least("single refreshes over one that catches up", 20, ratio))
+    for where, taken in caught.items():
+        ratio = taken["single refreshes"] / taken["one refresh"]
+        aims.append(Aim.at_least(f"single refreshes over one that catches up, {where}", 20, ratio))
     return aims
 
 
