@@ -146,7 +146,8 @@ class Catalog:
 class Snapshot:
     """Everything in the home as of one committed number. Immutable; one query a table.
 
-    A home has many parts, of which a commit changes few: with an earlier snapshot at hand, only these are read.
+    A home has many parts and refreshes, of which a commit adds few: with an earlier snapshot at hand, only these are
+    read.
     """
 
     def __init__(self, catalog: Catalog, number: int, earlier: Snapshot | None = None) -> None:
@@ -161,7 +162,7 @@ class Snapshot:
                 for row in connection.execute(sa.select(schema.progress))
             }
             self._offsets = {row.stream_id: load(row.position) for row in connection.execute(sa.select(schema.offsets))}
-            self._refreshes = _last_refreshes(connection, number)
+            self._refreshes = _last_refreshes(connection, number, earlier)
             self._failures = {row.object_id: row.message for row in connection.execute(sa.select(schema.failures))}
             self.next_object_id = 1 + (connection.execute(sa.select(sa.func.max(schema.objects.c.id))).scalar() or 0)
             # Read last: a snapshot goes in the same transaction as its parts, so if it is still there, all above was.
@@ -232,6 +233,11 @@ class Snapshot:
     def failure(self, item: Object) -> str | None:
         """Why a view could not be refreshed the last time it was tried."""
         return self._failures.get(item.id)
+
+    @property
+    def last_refreshes(self) -> Mapping[int, RefreshRecord]:
+        """The newest refresh of every view, by its id."""
+        return self._refreshes
 
     def last_refresh(self, item: Object) -> RefreshRecord | None:
         return self._refreshes.get(item.id)
@@ -332,13 +338,14 @@ def _parts_since(connection: Connection, number: int, earlier: Snapshot | None) 
     if earlier is None or earlier.id > number:
         return None
     table = schema.parts
+    # Not more in the condition: each half of it has an index.
     moved = (table.c.added_in > earlier.id) | (table.c.removed_in > earlier.id)
     came: dict[int, list[Part]] = defaultdict(list)
     gone: dict[int, set[int]] = defaultdict(set)
-    for row in connection.execute(sa.select(table).where(moved & (table.c.added_in <= number))):
+    for row in connection.execute(sa.select(table).where(moved)):
         if row.removed_in is not None and row.removed_in <= number:
             gone[row.object_id].add(row.id)
-        elif row.added_in > earlier.id:
+        elif earlier.id < row.added_in <= number:
             came[row.object_id].append(_part(row))
     # Read last: what went is told by rows that go with the last snapshot that had them.
     oldest = connection.execute(sa.select(sa.func.min(schema.snapshots.c.id))).scalar()
@@ -370,13 +377,18 @@ def _part(row: Any) -> Part:
     )
 
 
-def _last_refreshes(connection: Connection, number: int) -> dict[int, RefreshRecord]:
+def _last_refreshes(connection: Connection, number: int, earlier: Snapshot | None) -> dict[int, RefreshRecord]:
+    """The newest refresh of each view; those of an earlier snapshot, but where there have been others since."""
     table = schema.refreshes
+    if earlier is not None and earlier.id <= number:
+        since = sa.select(table).where(table.c.snapshot_id > earlier.id).order_by(table.c.id)
+        rows = [row for row in connection.execute(since) if row.snapshot_id <= number]
+        return {**earlier.last_refreshes, **{row.object_id: _refresh(dict(row._mapping)) for row in rows}}
     newest = (
         sa.select(sa.func.max(table.c.id).label("id")).where(table.c.snapshot_id <= number).group_by(table.c.object_id)
     )
-    rows = connection.execute(sa.select(table).where(table.c.id.in_(newest)))
-    return {row.object_id: _refresh(dict(row._mapping)) for row in rows}
+    found = connection.execute(sa.select(table).where(table.c.id.in_(newest)))
+    return {row.object_id: _refresh(dict(row._mapping)) for row in found}
 
 
 def _refresh(row: Mapping[str, Any]) -> RefreshRecord:

@@ -41,7 +41,7 @@ ROWS_ONE_MORE = 250_000
 #: More bytes than this are deleted while others go on.
 BYTES_BESIDE = 256 << 20
 #: So many files of one order of size are merged into one of the next.
-ALIKE = 4
+ALIKE = 8
 
 
 def remove_orphans(catalog: Catalog, files: Files) -> int:
@@ -212,7 +212,7 @@ def allowed_files(parts: Sequence[Part], most: int) -> int:
 def _alike(group: Sequence[Part], rows: int) -> Sequence[Part]:
     """Neighbours to be merged, of about so many rows: of one order of size, so that no row is merged often.
 
-    The smallest come first. Where no four are alike, those four that have the fewest rows.
+    The smallest come first. Where no eight are alike, those eight that have the fewest rows.
     """
     if _rows(group) <= rows or len(group) <= ALIKE:
         return _first(group, rows)

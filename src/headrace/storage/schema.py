@@ -92,6 +92,9 @@ parts = Table(
     # A roll-up moves rows without changing them: views need not be refreshed for it.
     Column("arrived_in", BigInteger, nullable=False),
     Index("parts_by_object", "object_id", "removed_in"),
+    # What a commit has changed is looked for after each.
+    Index("parts_by_commit", "added_in"),
+    Index("parts_by_end", "removed_in"),
 )
 
 progress = Table(
@@ -145,4 +148,5 @@ refreshes = Table(
     Column("strategy", String(32), nullable=False),
     Column("reason", Text, nullable=False),
     Index("refreshes_by_object", "object_id", "snapshot_id"),
+    Index("refreshes_by_snapshot", "snapshot_id"),
 )
