@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from headrace.algebra.binder import NotBound, bind
 from headrace.algebra.core import to_core
+from headrace.algebra.nodes import Column
 from headrace.algebra.pushdown import optimise
 from headrace.algebra.user_aggregates.block_of_calls import with_hidden
 from headrace.algebra.user_aggregates.calls import is_row_wise
@@ -28,7 +29,7 @@ from headrace.maintenance.kept import BucketChange, Held, KeptBuckets, read_note
 from headrace.maintenance.kernels.ordering import sort_codes
 from headrace.maintenance.kernels.scalars import NotHere
 from headrace.maintenance.logs import quoted, relation_fields
-from headrace.maintenance.operators.base import State
+from headrace.maintenance.operators.base import State, hash_sql
 from headrace.maintenance.relations import Relations
 from headrace.maintenance.user_aggregates.blocks import ID, Block
 from headrace.maintenance.user_aggregates.evaluating import Work, apart_of
@@ -320,7 +321,8 @@ class Stepping:
         steps, engine = self._steps, self._home.engine
         inner = self._asked(steps.inner, steps.item.name, self._fields, frame)
         key = steps.block.calls[0].partition
-        bucket = f"pmod(xxhash64({', '.join(map(quoted, key))}), {_BUCKETS})" if key else "0"
+        grouped = [Column(name, ddl_type(steps.schema.field(name).type)) for name in key]
+        bucket = f"pmod({hash_sql(key, grouped)}, {_BUCKETS})"
         own = [name for name in steps.schema.names if name != ID]
         columns = [
             f"CAST({quoted(name)} AS {ddl_type(steps.schema.field(name).type)}) AS {quoted(name)}" for name in own

@@ -1,22 +1,30 @@
 """The hash of a key, as the engines compute it: Spark's `xxhash64`, of whole columns at a time.
 
-States are filled by an engine and looked up here, so both must agree to the last bit. What is not known to be the same
-on every engine is left to the engine (`can_hash`).
+States are filled by an engine and looked up here, so both must agree to the last bit (`operators.base.hash_sql` is the
+same in SQL). What is not known to be the same on every engine is left to the engine (`can_hash`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from headrace.storage.identity import Ints, float_bits, nulls, plain, whole_numbers
 
 Words = npt.NDArray[np.uint64]
 
+#: Decimals of more digits are hashed as text: a long number cannot hold them, and engines differ about their bytes.
+MOST_DIGITS = 18
+#: Decimals with none but zeros in so many places are hashed as "0": whether these are written with an exponent depends
+#: on the engine and its settings.
+TINY_PLACES = 6
+TINY = Decimal(1).scaleb(-TINY_PLACES)
 _SEED = 42
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint64(prime)
@@ -32,7 +40,7 @@ _P1, _P2, _P3, _P4, _P5 = (
 
 def can_hash(kinds: Iterable[pa.DataType]) -> bool:
     """Whether a key of columns of these types can be hashed here."""
-    return all(_is_int(kind) or _is_long(kind) or _is_text(kind) for kind in kinds)
+    return all(_is_int(kind) or _is_long(kind) or _is_text(kind) or _is_wide(kind) for kind in kinds)
 
 
 def hashes(table: pa.Table, key: Sequence[str]) -> Ints:
@@ -56,8 +64,12 @@ def _is_int(kind: pa.DataType) -> bool:
 
 def _is_long(kind: pa.DataType) -> bool:
     whole = types.is_int64(kind) or (types.is_timestamp(kind) and kind.unit == "us")
-    # Engines differ about decimals that a long number cannot hold.
-    return bool(whole or types.is_float64(kind) or (types.is_decimal128(kind) and kind.precision <= 18))
+    narrow = types.is_decimal128(kind) and kind.precision <= MOST_DIGITS
+    return bool(whole or types.is_float64(kind) or narrow)
+
+
+def _is_wide(kind: pa.DataType) -> bool:
+    return bool(types.is_decimal128(kind) and kind.precision > MOST_DIGITS)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -67,12 +79,22 @@ def _is_text(kind: pa.DataType) -> bool:
 def _of_column(column: pa.Array, seed: Words) -> Words:
     if _is_text(column.type):
         return _of_text(column, seed)
+    if _is_wide(column.type):
+        return _of_text(_written(column), seed)
     # Zeros are one value, and so is what is no number, as in the engines' own joins and groups.
     values = whole_numbers(float_bits(column) if types.is_floating(column.type) else column)
     assert values is not None
     if _is_int(column.type):
         return _finished(_round_4(seed + _P5 + np.uint64(4), values.view(np.uint64) & np.uint64(0xFFFFFFFF)))
     return _finished(_round_8(seed + _P5 + np.uint64(8), values.view(np.uint64)))
+
+
+def _written(column: pa.Array) -> pa.Array:
+    """Decimals as text."""
+    text = pc.cast(column, pa.large_string())
+    if column.type.scale <= TINY_PLACES:
+        return text
+    return pc.if_else(pc.less(pc.abs(column), pa.scalar(TINY, column.type)), "0", text)
 
 
 def _of_text(column: pa.Array, seed: Words) -> Words:

@@ -32,8 +32,8 @@ from pyarrow import fs
 from headrace.storage.bags import HASH, Ints
 from headrace.storage.files import PIECE, UNFINISHED, file_of
 
-#: Names how runs lie in files. States of another layout are made anew.
-LAYOUT = "pieces of one batch"
+#: Names how runs lie in files, and by which hash. States of another layout are made anew.
+LAYOUT = "pieces of one batch, wide decimals by their text"
 #: Rows of a record batch: small enough that a column of text keeps 32-bit offsets.
 ROWS_A_BATCH = 1 << 20
 #: Files a process keeps in its memory's map, of which a system lets it have 65,530.

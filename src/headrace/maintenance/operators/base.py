@@ -7,6 +7,7 @@ input's key; what `delta` gives has the output's columns, `__t` and `__w`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,11 +17,13 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Column
 from headrace.storage.bags import distinct
+from headrace.storage.hashing import MOST_DIGITS, TINY, TINY_PLACES
 
 WEIGHT = Column("__w", "BIGINT")
 #: How many pages a calendar has for the longest life there can be (thesis 3.6.1).
 PAGES = 10
 _FLOATS = ("float", "double", "real")
+_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,10 @@ def concat(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
 
 
 def hash_sql(key: Sequence[str], columns: Sequence[Column]) -> str:
-    """The 64-bit hash of a key. Floating-point zeros are one value, as in Spark's own joins and groups."""
+    """The 64-bit hash of a key, the same as `storage.hashing` computes where it can.
+
+    Floating-point zeros are one value, as in Spark's own joins and groups.
+    """
     if not key:
         return "CAST(0 AS BIGINT)"
     types = {column.name: column.type.lower() for column in columns}
@@ -188,6 +194,10 @@ def hash_sql(key: Sequence[str], columns: Sequence[Column]) -> str:
         if types[name] in _FLOATS:
             # Not THEN 0: where all rows have a zero, Sail would hash a constant, and panics.
             value = f"CASE WHEN {value} = 0 THEN abs({value}) ELSE {value} END"
+        elif (decimal := _DECIMAL.fullmatch(types[name])) and int(decimal[1]) > MOST_DIGITS:
+            text = f"CAST({value} AS STRING)"
+            small = int(decimal[2] or 0) > TINY_PLACES
+            value = f"CASE WHEN abs({value}) < {TINY:f} THEN '0' ELSE {text} END" if small else text
         elif types[name].startswith("interval"):
             value = f"CAST({value} AS STRING)"  # Sail hashes no intervals
         values.append(value)
