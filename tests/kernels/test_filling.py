@@ -99,4 +99,4 @@ def test_what_cannot_be_filled_here() -> None:
     assert can_fill(WHOLE)
     for kind in ("ARRAY<INT>", "INTERVAL DAY TO SECOND", "STRUCT<a: INT>"):
         assert not can_fill(State("kept", 0, (*COLUMNS, Column("v", kind)), ("k",), ""))
-    assert not can_fill(State("kept", 0, (Column("k", "DECIMAL(38,2)"),), ("k",), ""))
+    assert not can_fill(State("kept", 0, (Column("k", "BINARY"),), ("k",), ""))
