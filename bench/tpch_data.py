@@ -49,6 +49,15 @@ class Relation:
         """The columns as a CREATE statement lists them."""
         return ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
 
+    @property
+    def foreign_keys(self) -> str:
+        """Clauses of a CREATE statement, of the foreign keys that hold from the beginning: plans may build on them."""
+        return "".join(
+            f" FOREIGN KEY ({', '.join(of)}) REFERENCES {other} ({', '.join(RELATIONS[other].key)}) RELY"
+            for of, other in self.refers.items()
+            if of not in DANGLING
+        )
+
 
 def _relation(name: str, columns: str, key: str, **refers: str) -> Relation:
     pairs = (column.split() for column in columns.split(","))
@@ -112,6 +121,9 @@ RELATIONS: dict[str, Relation] = {
         ),
     )
 }
+
+#: The base has orders of customers that are held back.
+DANGLING = (("o_custkey",),)
 
 #: What is held back is cut by this column.
 _CUT_BY = {"customer": "c_custkey", "orders": "o_orderkey", "lineitem": "l_orderkey"}
@@ -243,17 +255,18 @@ def _generator() -> str:
 # --- Into a home -----------------------------------------------------------------------------------------------------
 
 
-def declare_streams(session: Session, data: DataSet | None = None) -> None:
+def declare_streams(session: Session, data: DataSet | None = None, *, whole: bool = False) -> None:
     """The eight as streams with a key, whose rows say what they do in a column `op`; NULL there means `+`.
 
     With a data set, the next refresh lands its base files in bulk. It is the quickest way in: tasks do it, and nothing
-    is looked up. Changes are then fed.
+    is looked up. Changes are then fed. `whole`: no row of theirs is left without what it refers to, and foreign keys
+    are declared.
     """
     for relation in RELATIONS.values():
         source = "" if data is None else f" SOURCE FILES '{data.glob(relation.name)}' FORMAT parquet"
         session.sql(
             f"CREATE STREAM {relation.name} (op STRING, {relation.declared}) KEY ({', '.join(relation.key)}){source}"
-            " WITH (op = 'op')"
+            f"{relation.foreign_keys if whole else ''} WITH (op = 'op')"
         )
 
 

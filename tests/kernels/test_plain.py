@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, get_args
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Equal, JoinKind
 from headrace.maintenance.kernels.grouping import aggregate
+from headrace.maintenance.kernels.near import near_groups
 from headrace.maintenance.kernels.plain import group, join
 from tests.kernels import tools
 from tests.kernels.test_joining import equal
@@ -71,6 +73,47 @@ def test_groups_are_those_of_weighted_rows(data: st.DataObject) -> None:
     found = group(table, keys, calls)
     assert found.schema.types == expected.schema.types
     assert Counter(tools.rows(found)) == Counter(tools.rows(expected))
+
+
+NEAR = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.timestamp("us", "UTC")]
+
+
+@tools.patient
+@given(
+    st.lists(st.tuples(st.sampled_from(NEAR), st.integers(-100, 100), st.integers(1, 12)), min_size=1, max_size=3),
+    st.sampled_from(NEAR),
+    st.sampled_from([1, 2**31 - 128, 2**44]),
+    st.integers(0, 2**32),
+)
+def test_groups_of_keys_that_lie_close_together(
+    keys: list[tuple[pa.DataType, int, int]], kind: pa.DataType, scale: int, seed: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    rows = 2_000
+
+    def column(kind: pa.DataType, values: np.ndarray) -> pa.Array:
+        width = values.astype(f"i{kind.bit_width // 8}")
+        return pa.array(width) if pa.types.is_integer(kind) else pa.array(width).view(kind)
+
+    columns = [column(of, begin + draw.integers(0, span, rows)) for of, begin, span in keys]
+    scale = min(scale, (1 << (kind.bit_width - 1)) // 128) if pa.types.is_integer(kind) else 1
+    table = pa.table([*columns, column(kind, draw.integers(-100, 100, rows) * scale)], [*"abc"[: len(keys)], "v"])
+    calls: list[tuple[str, str, str | None]] = [("n", "count_rows", None), ("c", "count", "v"), ("least", "min", "v")]
+    calls += [("most", "max", "v"), *([("s", "sum", "v")] if pa.types.is_integer(kind) else [])]
+    names = table.column_names[:-1]
+    wanted = aggregate(table, names, calls)
+    assert near_groups(table, names, [(None, "count_all")]) is not None
+    found = group(table, names, calls)
+    assert found.schema.types == wanted.schema.types
+    assert Counter(tools.rows(found)) == Counter(tools.rows(wanted))
+
+
+def test_keys_that_lie_far_apart_or_are_null_are_hashed() -> None:
+    far = pa.table({"k": np.arange(2_000) * 1_000})
+    null = pa.table({"k": [None, *range(1_999)]})
+    for table in (far, null):
+        assert near_groups(table, ["k"], [(None, "count_all")]) is None
+        assert group(table, ["k"], [("n", "count_rows", None)]).num_rows == 2_000
 
 
 def test_a_sum_that_may_overflow_is_added_exactly() -> None:

@@ -333,7 +333,7 @@ class _Maintenance:
         return write_parts_here(self.home, self.transaction, self.relations, self.view, (first, last), table)
 
     def _make_many_by_engine(self, first: int, last: int, rows: int, *, again: bool) -> tuple[list[int], int]:
-        frame = frame_of_parts(self.home, self.relations, self.function.update, first, last)
+        frame = frame_of_parts(self.home, self.relations, self.function.update, (first, last), self.view)
         if again:
             return rewrite_parts(self.home, self.transaction, self.relations, self.view, first, last, frame)
         return [], write_parts(self.home, self.transaction, self.view, frame, rows)

@@ -12,23 +12,17 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.binder import NotBound, bind
-from headrace.algebra.core import Names, cast, column_of, to_core
-from headrace.algebra.nodes import Column, Node, Project, Scan
+from headrace.algebra.nodes import Node, Scan
 from headrace.algebra.part_wise.lifting import PART
 from headrace.algebra.part_wise.references import Reference
-from headrace.algebra.pushdown import optimise
-from headrace.errors import EngineError
-from headrace.language import Query, normalise_type
 from headrace.maintenance.evaluating import Evaluation, evaluation
 from headrace.maintenance.kernels.scalars import NotHere
-from headrace.maintenance.logs import relation_fields
 from headrace.maintenance.panes import panes
 from headrace.maintenance.relations import Relations, least
 from headrace.maintenance.small_logs import PART_TIMESTAMP
 from headrace.runtime.delta_functions import Step
 from headrace.runtime.home import Home
-from headrace.runtime.plans import types_of
+from headrace.runtime.part_trees import part_tree
 from headrace.storage.bags import Ints, take
 from headrace.storage.records import Object
 from headrace.storage.writer import MICROS
@@ -174,46 +168,11 @@ def _numbered(parts: Ints) -> tuple[Ints, Ints]:
 
 
 def _known(home: Home, relations: Relations, step: Step, view: Object, many: bool) -> Evaluation | None:
-    """How the query of a step is evaluated here, worked out once."""
-    query = step.many if many else step.query
-    if query is None:
+    """How the query of a step is evaluated here."""
+    root = part_tree(home, relations, step, view, many=many)
+    if root is None:
         return None
-    items = [relations.source.find(name) for name, _reference in step.inputs]
-    shapes = tuple((item.id, item.columns, item.log, item.options.get("exposes_ts")) for item in items)
-    key = ("parts" if many else "part", query, shapes, view.columns)
-    if key not in home.plans:
-        fields = [
-            [(field.name, field.type) for field in relation_fields(item)]
-            + ([(PART_TIMESTAMP, "TIMESTAMP")] if ref.part_timestamp else [])
-            + ([(PART, "BIGINT")] if many else [])
-            for item, ref in zip(items, step.query.relations(), strict=True)
-        ]
-        types = [*(column.type for column in view.columns), *(["BIGINT"] if many else [])]
-        home.plans[key] = _worked_out(home, query, items, fields, types)
-    known: Evaluation | None = home.plans[key]
+    if root not in home.plans:
+        home.plans[root] = evaluation(root, home.engine.kind)
+    known: Evaluation | None = home.plans[root]
     return known
-
-
-def _worked_out(
-    home: Home,
-    query: Query,
-    items: Sequence[Object],
-    fields: Sequence[Sequence[tuple[str, str]]],
-    types: Sequence[str],
-) -> Evaluation | None:
-    stored = [(item.name, columns) for item, columns in zip(items, fields, strict=True)]
-    try:
-        root = bind(query.without_parts(), stored, lambda text: types_of(home, text)).root
-    except (NotBound, EngineError):
-        return None
-    return evaluation(to_core(optimise(_typed(root, [normalise_type(kind) for kind in types]))), home.engine.kind)
-
-
-def _typed(root: Node, types: Sequence[str]) -> Node:
-    """The result in the types that the view's columns have."""
-    if [normalise_type(column.type) for column in root.columns] == types:
-        return root
-    names = Names(root)
-    made = tuple(Column(names.fresh("typed"), kind) for kind in types)
-    items = tuple(cast(column_of(name), kind) for name, kind in zip(root.names, types, strict=True))
-    return Project(root, made, items)

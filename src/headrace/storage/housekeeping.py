@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from math import log
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -89,12 +90,12 @@ def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) 
         ).scalar()
         if edge is None:
             return 0
-        named = sa.select(parts.c.id, parts.c.files, parts.c.bytes)
-        dead = connection.execute(named.where(parts.c.removed_in <= edge + 1)).all()
+        told = sa.select(parts.c.files, parts.c.bytes, parts.c.object_id, parts.c.added_in)
+        dead = connection.execute(told.where(parts.c.removed_in <= edge + 1)).all()
         connection.execute(sa.delete(snapshots).where(snapshots.c.id <= edge))
         _drop_old_refreshes(connection)
         connection.execute(sa.delete(parts).where(parts.c.removed_in <= edge + 1))
-        gone = _unnamed(connection, [path for row in dead for path in load(row.files)])
+        gone = _unnamed(connection, dead)
         faults.reach("inside dropping snapshots")
     faults.reach("after dropping snapshots")
     # Files go after the commit: a crash in between leaves orphans, never a named file that is missing.
@@ -105,12 +106,19 @@ def drop_old_snapshots(catalog: Catalog, files: Files, keep: int, seconds: int) 
     return len(dead)
 
 
-def _unnamed(connection: Connection, names: Sequence[str]) -> list[str]:
+def _unnamed(connection: Connection, dead: Sequence[Any]) -> list[str]:
     """The files of parts that are gone, without those of which another part still is a piece."""
+    parts = schema.parts
+    names = [name for row in dead for name in load(row.files)]
     gone = {file_of(name) for name in names}
-    if gone != set(names):
-        found = connection.execute(sa.select(schema.parts.c.files).where(schema.parts.c.files.contains(PIECE)))
-        gone -= {file_of(name) for row in found for name in load(row.files)}
+    # All pieces of a file were added to one object by one commit.
+    cut: dict[int, set[int]] = defaultdict(set)
+    for row in dead:
+        if PIECE in row.files:
+            cut[row.added_in].add(row.object_id)
+    for commit, objects in cut.items():
+        beside = sa.select(parts.c.files).where(parts.c.added_in == commit, parts.c.object_id.in_(objects))
+        gone -= {file_of(name) for row in connection.execute(beside) for name in load(row.files)}
     return sorted(gone)
 
 

@@ -1,4 +1,4 @@
-"""Joins and groups of plain rows, each of which counts once, by Arrow's own hash tables.
+"""Joins and groups of plain rows, each of which counts once, by Arrow's own hash tables or without any (`near`).
 
 The other kernels work on changes; these are for queries that are evaluated as a whole. Keys of types on whose equality
 Arrow and Spark agree go Arrow's way, all others that of `matching` and `grouping`.
@@ -7,6 +7,7 @@ Arrow and Spark agree go Arrow's way, all others that of `matching` and `groupin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyarrow import types
 from headrace.algebra.nodes import Equal, JoinKind
 from headrace.maintenance.kernels.grouping import Call, aggregate
 from headrace.maintenance.kernels.matching import match
+from headrace.maintenance.kernels.near import Told, near_groups
 from headrace.storage.bags import Ints, distinct
 
 _LEFT, _RIGHT = "__left", "__right"
@@ -95,23 +97,26 @@ def group(rows: pa.Table, keys: Sequence[str], calls: Sequence[Call]) -> pa.Tabl
         return aggregate(rows, keys, calls)
     same = {argument: _only_value(rows, argument) for _name, function, argument in calls if function in ("min", "max")}
     asked = [_asked(rows, call, same) for call in calls]
-    # Names that no other column can have: Arrow makes up those of the results.
-    arguments = list(dict.fromkeys(call[0] for call in asked if call is not None and call[0] is not None))
-    keyed, named = [f"key{number}" for number in range(len(keys))], {name: f"of{n}" for n, name in enumerate(arguments)}
-    table = pa.Table.from_arrays([rows.column(name) for name in (*keys, *arguments)], names=[*keyed, *named.values()])
-    told = dict.fromkeys(call for call in asked if call is not None)
-    found = table.group_by(keyed).aggregate([([] if of is None else named[of], name) for of, name in told])
-    columns = dict(zip(keys, (found.column(name) for name in keyed), strict=True))
+    told = list(dict.fromkeys(call for call in asked if call is not None))
+    of_keys, found = near_groups(rows, keys, told) or _by_hash(rows, keys, told)
+    columns = dict(zip(keys, of_keys, strict=True))
     for (name, _function, argument), call in zip(calls, asked, strict=True):
-        if call is None:
-            columns[name] = pa.chunked_array([pa.repeat(same[argument], found.num_rows)])
-        else:
-            of, function = call
-            columns[name] = found.column(function if of is None else f"{named[of]}_{function}")
+        columns[name] = pa.repeat(same[argument], len(of_keys[0])) if call is None else found[call]
     return pa.table(columns)
 
 
-def _asked(rows: pa.Table, call: Call, same: Mapping[str | None, pa.Scalar | None]) -> tuple[str | None, str] | None:
+def _by_hash(rows: pa.Table, keys: Sequence[str], told: Sequence[Told]) -> tuple[list[Any], Mapping[Told, Any]]:
+    """The keys of each group, and what is told of it, by Arrow's hash table."""
+    # Names that no other column can have: Arrow makes up those of the results.
+    arguments = list(dict.fromkeys(of for of, _function in told if of is not None))
+    keyed, named = [f"key{number}" for number in range(len(keys))], {name: f"of{n}" for n, name in enumerate(arguments)}
+    table = pa.Table.from_arrays([rows.column(name) for name in (*keys, *arguments)], names=[*keyed, *named.values()])
+    found = table.group_by(keyed).aggregate([([] if of is None else named[of], name) for of, name in told])
+    columns = {(of, name): found.column(name if of is None else f"{named[of]}_{name}") for of, name in told}
+    return [found.column(name) for name in keyed], columns
+
+
+def _asked(rows: pa.Table, call: Call, same: Mapping[str | None, pa.Scalar | None]) -> Told | None:
     """What Arrow is to compute for a call: the column and the function; None where the result is already known."""
     _name, function, argument = call
     if argument is None or (function == "count" and rows.column(argument).null_count == 0):
