@@ -61,6 +61,7 @@ def test_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     item = store.create("a")
     for time in range(6):
         store.add(item, time)
+    monkeypatch.setattr(housekeeping, "WAITED", 0)
     monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (3, 3))
     merged, after = roll_up(store, item, most=4)
     assert (merged, sizes(after, item)) == (3, [1, 1, 1, 3])
@@ -87,8 +88,33 @@ def test_where_files_are_too_many_it_does_not_matter_how_little_came_last(
     for time in range(12):
         store.add(item, time)
     monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (1, 100))
+    monkeypatch.setattr(housekeeping, "WAITED", 8)
     merged, after = roll_up(store, item, most=2)
     assert (merged, sizes(after, item)) == (12, [12])
+
+
+def test_few_of_many_wait(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To merge two files of many spares one, and the next refresh would have as many again."""
+    item = store.create("a")
+    monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (3, 3))
+    monkeypatch.setattr(housekeeping, "WAITED", 6)
+    for time in range(10):
+        store.add(item, time)
+    assert roll_up(store, item, most=4)[0] == 0
+    store.add(item, 10)
+    assert roll_up(store, item, most=4)[0] == 3
+
+
+def test_a_large_file_is_not_written_anew_for_a_small_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    item = store.create("a")
+    monkeypatch.setattr(housekeeping, "FEW_ROWS", 0)
+    store.add(item, *range(100))
+    seen = []
+    for time in range(100, 113):
+        store.add(item, time)
+        seen.append(sizes(roll_up(store, item, most=1)[1], item))
+    assert seen[6:9] == [[1, 1, 1, 1, 1, 1, 1, 100], [8, 100], [1, 8, 100]]
+    assert seen[-2:] == [[1, 1, 1, 1, 8, 100], [113]]
 
 
 def test_a_file_goes_with_the_last_of_its_pieces(store: Store) -> None:
@@ -180,6 +206,7 @@ def test_recent_temporal_parts_stay_apart_and_old_ones_are_rolled_up(store: Stor
 
 def test_old_temporal_parts_are_merged_with_their_like(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recent ones do not count: else the file of all old rows was written anew for every part that came."""
+    monkeypatch.setattr(housekeeping, "WAITED", 0)
     monkeypatch.setattr(housekeeping, "ROWS_A_TIME", (8, 8))
     item = store.create("a", partition_length=1)
     merged = 0

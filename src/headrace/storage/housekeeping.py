@@ -33,16 +33,19 @@ SMALL_FILE = 16 << 20
 REFRESHES_KEPT = 10_000
 ROWS_A_FILE = 4_000_000
 #: So many times the rows that came last are merged at a time, so that no refresh waits long for the files of others:
-#: not fewer than the first of these, nor more than the second, which it is where files are too many.
+#: not fewer than the first of these, nor more than the second, which it is where files have waited too long.
 ROWS_A_TIME = (50_000, 500_000)
 _TIMES_THE_LAST = 8
-_TOO_MANY = 4
 #: For each so many rows of an object, there may be one more small file of it.
 ROWS_ONE_MORE = 250_000
 #: More bytes than this are deleted while others go on.
 BYTES_BESIDE = 256 << 20
 #: So many files of one order of size are merged into one of the next.
 ALIKE = 8
+#: With so many files more than allowed, those are merged too that cost much for each that goes.
+WAITED = 2 * ALIKE
+#: Files with fewer rows than this always cost little.
+FEW_ROWS = 10_000
 
 
 def remove_orphans(catalog: Catalog, files: Files) -> int:
@@ -166,9 +169,11 @@ def roll_up(transaction: Transaction, item: Object, most: int, read_in: Iterable
     if len(small) <= allowed:
         return 0
     merged = rows = 0
-    at_most = _rows_at_once(small, crowded=len(small) > _TOO_MANY * allowed)
+    waited = len(small) > allowed + WAITED
+    at_most = _rows_at_once(small, waited=waited)
     groups = _groups(small, sorted(set(read_in)), _recent(item, parts, most))
-    chosen = [some for group in groups if len(some := _alike(group, at_most)) > 1]
+    found = [(group, _alike(group, at_most)) for group in groups]
+    chosen = [some for group, some in found if len(some) > 1 and (waited or _is_worth_it(group, some))]
     for some in sorted(chosen, key=_rows_a_file_less):
         if merged and rows + _rows(some) > at_most:
             break
@@ -194,6 +199,17 @@ def is_crowded(item: Object, parts: Sequence[Part], most: int) -> bool:
     return len(parts) > allowed and len(mergeable(item, parts, most)) > allowed
 
 
+def _is_worth_it(group: Sequence[Part], some: Sequence[Part]) -> bool:
+    """Whether to merge some of a group now: not a few of many, nor what hardly grows by it."""
+    return len(some) >= min(ALIKE, len(group)) and _grows(some)
+
+
+def _grows(parts: Sequence[Part]) -> bool:
+    """Whether the largest of some files becomes enough larger by all others to be written anew."""
+    largest = max(part.rows for part in parts)
+    return largest <= max(ALIKE * (_rows(parts) - largest), FEW_ROWS)
+
+
 def _rows(parts: Sequence[Part]) -> int:
     return sum(part.rows for part in parts)
 
@@ -203,9 +219,9 @@ def _rows_a_file_less(parts: Sequence[Part]) -> float:
     return _rows(parts) / (len(parts) - 1)
 
 
-def _rows_at_once(small: Sequence[Part], *, crowded: bool) -> int:
+def _rows_at_once(small: Sequence[Part], *, waited: bool) -> int:
     least, most = ROWS_A_TIME
-    if crowded:
+    if waited:
         return most
     last = max(part.arrived_in for part in small)
     came = sum(part.rows for part in small if part.arrived_in == last)
@@ -222,7 +238,7 @@ def _alike(group: Sequence[Part], rows: int) -> Sequence[Part]:
 
     The smallest come first. Where no eight are alike, those eight that have the fewest rows.
     """
-    if _rows(group) <= rows or len(group) <= ALIKE:
+    if len(group) <= ALIKE or (_rows(group) <= rows and _grows(group)):
         return _first(group, rows)
     runs: list[list[Part]] = []
     for part in group:
