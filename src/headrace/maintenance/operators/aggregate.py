@@ -6,8 +6,10 @@ themselves by group, for MIN, MAX and their like, and aggregates the groups that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,6 @@ from headrace.maintenance.kernels.grouping import aggregate
 from headrace.maintenance.kernels.running import running
 from headrace.maintenance.kernels.versions import difference, versions
 from headrace.maintenance.operators.base import Input, Kept, State, bag, beside, concat, hashes_of, quote
-from headrace.storage.bags import consolidate
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,24 @@ class AdditiveAggregate:
         return rows
 
     def _signed(self, steps: pa.Table) -> pa.Table:
+        # A step is one group at one time, so a row is taken back by nothing but what its own step gives.
+        steps = steps.filter(pc.invert(self._stays(steps)))
         gone, came = self._rows(steps, "__before", -1), self._rows(steps, "__after", 1)
-        return consolidate(concat([gone, came], [column.name for column in self.columns] + ["__t", "__w"]))
+        return concat([gone, came], [column.name for column in self.columns] + ["__t", "__w"])
+
+    def _stays(self, steps: pa.Table) -> pa.ChunkedArray:
+        """Whether the group's row is after a step what it was before."""
+
+        def alike(name: str, test: Callable[[pa.ChunkedArray], pa.ChunkedArray] = lambda values: values) -> Any:
+            return pc.equal(test(steps.column(f"__before_{name}")), test(steps.column(f"__after_{name}")))
+
+        # A global aggregate has a row even over no rows.
+        found = [alike("__n", lambda count: pc.greater(count, 0))] if self.keys else []
+        for number, call in enumerate(self.calls):
+            if call.primitive.function == "sum":
+                found.append(alike(f"__count_{number}", lambda count: pc.not_equal(count, 0)))
+            found.append(alike("__n" if call.primitive.argument is None else f"__{call.primitive.function}_{number}"))
+        return reduce(pc.and_, found)
 
     def _rows(self, steps: pa.Table, side: str, weight: int) -> pa.Table:
         """The groups' rows before or after each step; a global aggregate has one even over no rows."""
