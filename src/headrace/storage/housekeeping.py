@@ -29,7 +29,7 @@ from headrace.storage.transactions import NewPart, Transaction
 from headrace.storage.writer import part_of
 
 #: Files up to this size are worth merging, into files of about this many rows.
-SMALL_FILE = 16 << 20
+SMALL_FILE = 8 << 20
 REFRESHES_KEPT = 10_000
 ROWS_A_FILE = 4_000_000
 #: So many times the rows that came last are merged at a time, so that no refresh waits long for the files of others:
