@@ -34,7 +34,7 @@ REFRESHES_KEPT = 10_000
 ROWS_A_FILE = 4_000_000
 #: So many times the rows that came last are merged at a time, so that no refresh waits long for the files of others:
 #: not fewer than the first of these, nor more than the second, which it is where files have waited too long.
-ROWS_A_TIME = (50_000, 500_000)
+ROWS_A_TIME = (50_000, 200_000)
 _TIMES_THE_LAST = 8
 #: For each so many rows of an object, there may be one more small file of it.
 ROWS_ONE_MORE = 250_000
