@@ -116,6 +116,46 @@ def test_missed_parts_are_made_at_once(session: Session, rows_here: int, most: i
         assert found == expected
 
 
+SEVERAL = {
+    "Once": "SELECT DISTINCT v FROM M[#-2..#]",
+    "Spread": "SELECT k, min(v) AS least, max(ts) AS last, count(DISTINCT v) AS kinds FROM M[#-2..#] GROUP BY k",
+    "Ends": "SELECT k + 1 AS k, min(v) AS least, max(ts) AS last, every(v > 1) AS large FROM M[#-3..#] "
+    "WHERE v <> 3 GROUP BY k + 1",
+    "Floats": "SELECT k, sum(CAST(v AS DOUBLE)) AS total FROM M[#-2..#] GROUP BY k",
+    "Against": "SELECT N.k AS k, N.t AS t, O.t AS u FROM (SELECT k, sum(v) AS t FROM M[#-1..#] GROUP BY k) N "
+    "LEFT JOIN (SELECT k, count(*) AS t FROM M[#-3..#-1] GROUP BY k) O ON N.k = O.k",
+    "Beside": "SELECT N.k AS k, N.v AS v, O.t AS t FROM M[#] N "
+    "JOIN (SELECT k, max(v) AS t FROM M[#-3..#-1] GROUP BY k) O ON N.k = O.k",
+    "Stacked": "SELECT k, sum(v) AS t FROM M[#-2..#] GROUP BY k UNION ALL SELECT k, v FROM M[#-1..#]",
+}
+
+
+def missed(session: Session, rows_here: int) -> dict[str, list[str]]:
+    """What the views hold after many parts came at once."""
+    session.sql(f"ALTER HOME SET (rows_here = {rows_here})")
+    session.sql(STREAM)
+    session.feed("M", FIRST)
+    for name, query in SEVERAL.items():
+        session.sql(view(name, query))
+    session.feed(
+        "M", [(60 * m + s, k, v) for m in range(1, 15) for s, k, v in ((1, 1, m), (2, m % 4, None), (3, m % 3, 5))]
+    )
+    session.refresh()
+    found = {
+        name: sorted(map(repr, rows(session.sql(f"SELECT PART_TIMESTAMP AS at, * FROM {name}")))) for name in SEVERAL
+    }
+    for name in SEVERAL:
+        session.sql(f"DROP VIEW {name}")
+    session.sql("DROP STREAM M")
+    return found
+
+
+def test_missed_parts_are_the_same_wherever_they_are_made(session: Session) -> None:
+    here, there = missed(session, 1_000), missed(session, 0)
+    assert here == there
+    assert all(len(found) > 10 for found in here.values())
+
+
 def test_rows_of_one_group_are_taken_in_order(session: Session) -> None:
     """In one part, in the order of time and then of all else that is read, whatever the order of arrival."""
     session.sql(STREAM)

@@ -90,15 +90,14 @@ def _put_together(
     rows = _numbered(home, relations, item, reference, made)
     panes_ = home.engine.sql(to_sql(groups.aggregate, lambda _scan: "rows_"), {"rows_": rows})
     low, high = parts_touched_sql(reference.parts, groups.part, *made)
-    called = [name for name, _function, _of in groups.calls]
-    others = listed([name for name in groups.aggregate.names if name != groups.part])
+    others = [name for name in groups.aggregate.names if name != groups.part]
+    multiplied = [*others, f"explode(sequence({low}, {high})) AS {groups.part}"]
     types = {column.name: column.type for column in groups.aggregate.columns}
-    sums = ", ".join(f"CAST({function}({of}) AS {types[name]}) AS {name}" for name, function, of in groups.calls)
-    keys = [name for name in groups.aggregate.names if name not in called]
+    sums = [f"CAST({function}({of}) AS {types[name]}) AS {name}" for name, function, of in groups.calls]
+    keys = groups.aggregate.keys
     text = (
-        f"SELECT {', '.join([*keys, sums])} FROM"
-        f" (SELECT {others}, explode(sequence({low}, {high})) AS {groups.part} FROM panes_ WHERE {low} <= {high})"
-        f" GROUP BY {', '.join(keys)}"
+        f"SELECT {', '.join([*keys, *sums])} FROM"
+        f" (SELECT {', '.join(multiplied)} FROM panes_ WHERE {low} <= {high}) GROUP BY {', '.join(keys)}"
     )
     return home.engine.sql(text, {"panes_": panes_})
 
